@@ -45,7 +45,7 @@ func Add(m manager.Manager, jobKinds []kinds.Validated, served *Certificate, nam
 	}
 	for _, kind := range jobKinds {
 		serve(m, served, strings.ToLower(kind.Name())+"."+mpi.Group, &admission.Webhook{
-			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme()), cluster: c, settings: settings, gangs: gangs},
+			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme()), live: m.GetAPIReader(), cluster: c, settings: settings, gangs: gangs},
 		})
 	}
 	return addGuards(m, served, c, settings, reports, gangs)
@@ -55,6 +55,7 @@ func Add(m manager.Manager, jobKinds []kinds.Validated, served *Certificate, nam
 type validator struct {
 	kind     kinds.Validated
 	decoder  admission.Decoder
+	live     client.Reader
 	cluster  *cluster.Cluster
 	settings plan.Settings
 	gangs    Gangs
@@ -109,6 +110,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	if request.Operation == admissionv1.Create {
 		apart, warned := v.gangs.Check(job)
 		errs, missing = slices.Concat(errs, apart, v.cluster.CheckEncryption(ctx, job, v.settings)), append(missing, warned...)
+		missing = append(missing, checkQueue(ctx, v.live, job)...)
 	}
 	job, slower := v.cluster.AdmitRDMA(ctx, job)
 	missing = append(missing, slower...)

@@ -111,9 +111,10 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 	case request.Operation == admissionv1.Update:
 		before.Namespace = request.Namespace
 		errs, warnings := trainjob.CheckChange(before, job, *used)
-		return responseFor(request, errs, warnings)
+		return responseFor(request, append(errs, trainjob.CheckNamespaceChange(before, job, *used, namespaceLimits(ctx, c, job.Namespace))...), warnings)
 	}
 	errs, warnings := trainjob.Check(job, *used)
+	errs = append(errs, trainjob.CheckNamespaceLimits(job, *used, namespaceLimits(ctx, c, job.Namespace))...)
 	if used.IsMPI() {
 		errs = append(errs, c.CheckEncryption(ctx, trainjob.Convert(job, *used), settings)...)
 	}
@@ -125,6 +126,7 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 		errs = append(errs, taken)
 	}
 	warnings = append(warnings, missing...)
+	warnings = append(warnings, checkQueue(ctx, live, trainjob.Convert(job, *used))...)
 	if !used.IsMPI() {
 		// They are isolated if the administrator chose so.
 		denied := c.DeniedConnections(ctx, trainjob.Convert(job, *used), settings, connections)
@@ -138,6 +140,16 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 	tooLarge, warned := checkNodes(converted, found, gangs.MayGetNodes())
 	warned = append(warned, c.DeniedConnections(ctx, converted, settings, connections)...)
 	return respond(request, slices.Concat(errs, never, tooLarge), full, slices.Concat(warnings, more, warned))
+}
+
+// namespaceLimits returns the annotations of a namespace with the limits of its jobs; nil if they cannot be read: the API server compares
+// the job's JobSet with them (config/webhook/limits.yaml).
+func namespaceLimits(ctx context.Context, c *cluster.Cluster, namespace string) map[string]string {
+	limits, err := c.NamespaceAnnotations(ctx, namespace)
+	if err != nil {
+		return nil
+	}
+	return limits
 }
 
 // checkServiceName refuses a TrainJob whose host names would belong to another owner's Service: JobSet uses any Service of

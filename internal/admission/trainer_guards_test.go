@@ -15,6 +15,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
 )
 
@@ -89,6 +90,55 @@ func TestTrainJobsAreWarnedOfDeniedConnections(t *testing.T) {
 			answer := guardTrainJob(t.Context(), api, cluster.New(api, api, nil, clock.RealClock{}), test.settings, noGangs{}, request)
 			if got := strings.Contains(strings.Join(answer.Warnings, "\n"), denied); got != test.warned {
 				t.Errorf("the answer is %+v, want a warning: %v", answer, test.warned)
+			}
+		})
+	}
+}
+
+// TestTrainJobsKeepLimitsOfNamespace: a TrainJob beyond a limit of its namespace is refused when it is created, and when it is resumed,
+// with any runtime.
+func TestTrainJobsKeepLimitsOfNamespace(t *testing.T) {
+	for name, test := range map[string]struct {
+		annotations map[string]string
+		mpi         bool
+		before      *bool
+		after       bool
+		refused     string
+	}{
+		"within":                  {annotations: map[string]string{mpi.AnnotationMaxWorkers: "4"}, mpi: true},
+		"too many nodes":          {annotations: map[string]string{mpi.AnnotationMaxWorkers: "1"}, mpi: true, refused: "must be at most 1, the limit of the namespace ns"},
+		"without MPI":             {annotations: map[string]string{mpi.AnnotationMaxWorkers: "1"}, refused: "must be at most 1, the limit of the namespace ns"},
+		"on other nodes":          {annotations: map[string]string{mpi.AnnotationNodeLabels: "pool=other"}, refused: "must have pool: other, which the namespace ns requires"},
+		"a limit that is invalid": {annotations: map[string]string{mpi.AnnotationMaxGPUs: "x"}, mpi: true, refused: "the namespace ns has an invalid limit"},
+		"it is suspended":         {annotations: map[string]string{mpi.AnnotationMaxWorkers: "1"}, mpi: true, before: new(false), after: true},
+		"it is resumed":           {annotations: map[string]string{mpi.AnnotationMaxWorkers: "1"}, mpi: true, before: new(true), refused: "must be at most 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, job, used := jobSetOf(t)
+			if !test.mpi {
+				used.SetAnnotations(nil)
+				unstructured.RemoveNestedField(used.Object, "spec", "mlPolicy")
+			}
+			for path, value := range map[string]any{"numNodes": int64(2), "command": []any{"mpirun", "pi"}} {
+				if err := unstructured.SetNestedField(job.Object, value, "spec", "trainer", path); err != nil {
+					t.Fatal(err)
+				}
+			}
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: test.annotations}}
+			api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(used, namespace).Build()
+			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: "ns", Name: "pi"}}
+			if test.before != nil {
+				request.Operation = admissionv1.Update
+				before := job.DeepCopy()
+				_ = unstructured.SetNestedField(before.Object, *test.before, "spec", "suspend")
+				request.OldObject = rawOf(t, before)
+				job.SetGeneration(2)
+				_ = unstructured.SetNestedField(job.Object, test.after, "spec", "suspend")
+			}
+			request.Object = rawOf(t, job)
+			answer := guardTrainJob(t.Context(), api, cluster.New(api, api, nil, clock.RealClock{}), plan.Settings{}, noGangs{}, request)
+			if answer.Allowed != (test.refused == "") || test.refused != "" && !strings.Contains(answer.Result.Message, test.refused) {
+				t.Errorf("the answer is %+v %+v, want %q", answer, answer.Result, test.refused)
 			}
 		})
 	}

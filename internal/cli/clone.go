@@ -14,16 +14,17 @@ import (
 type cloneOptions struct {
 	*Factory
 	changeFlags
+	copyFlags
 	followFlags
 	dryRun  jobs.DryRun
 	output  *output
 	without bool
-	env     []string
 }
 
 // changeFlags are the changes of a job.
 type changeFlags struct {
 	set   []string
+	env   []string
 	flags map[string]string
 }
 
@@ -35,7 +36,7 @@ func (o *changeFlags) addSet(c *cobra.Command, usage string) {
 	c.Flags().StringArrayVar(&o.set, "set", nil, usage)
 }
 
-// addNamed adds a flag for each of namedChanges.
+// addNamed adds a flag for each of namedChanges, and one for variables.
 func (o *changeFlags) addNamed(c *cobra.Command, f *Factory) {
 	flags := c.Flags()
 	flags.Int32P("workers", "w", 0, "Number of workers")
@@ -43,6 +44,7 @@ func (o *changeFlags) addNamed(c *cobra.Command, f *Factory) {
 	flags.String("image", "", "Image of launcher and workers")
 	flags.String("command", "", "Command of the launcher, including mpirun")
 	flags.String("queue", "", "Queue of the job")
+	flags.StringArrayVarP(&o.env, "env", "e", nil, "Environment variable as NAME=VALUE, as --set env.NAME=VALUE; repeatable")
 	_ = c.RegisterFlagCompletionFunc("queue", f.completeObjects(kueue.LocalQueueKind))
 }
 
@@ -69,6 +71,9 @@ Without NEW, the name is the original name with the next free number. A clone is
 A deleted job can be cloned while its report is retained. Secrets in its fields are masked there: --env or --set must set
 each of them again.
 
+The flags of create change the copy. Lists and labels are added to those of the original. --command is the command of the
+launcher, with mpirun. If the original starts as many ranks as its workers have slots, so does the copy.
+
 --set accepts workers, slots, image, command, cpu, memory, gpu, queue, runtime (TrainJobs), deadline (seconds), suspend,
 env.NAME, label.NAME, or the path of any field. An empty value removes the field. The workers of a TrainJob are all of its
 nodes.`,
@@ -94,11 +99,11 @@ nodes.`,
 	}
 	o.addSet(c, "Change as NAME=VALUE; repeatable")
 	o.addNamed(c, f)
-	c.Flags().StringArrayVarP(&o.env, "env", "e", nil, "Environment variable as NAME=VALUE, as --set env.NAME=VALUE; repeatable")
 	o.add(c)
 	addDryRun(c, &o.dryRun)
 	c.Flags().BoolVar(&o.without, "no-diff", false, "Do not show the changes")
 	o.output = addOutput(c)
+	o.addCopied(c, f)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		o.read(c)
 		return o.run(c.Context(), args)
@@ -113,6 +118,13 @@ func (o *changeFlags) changes() ([]jobs.Change, error) {
 		if value, set := o.flags[name]; set {
 			changes = append(changes, jobs.Change{Field: name, Value: value})
 		}
+	}
+	for _, text := range o.env {
+		name, value, found := strings.Cut(text, "=")
+		if !found || name == "" {
+			return nil, usagef("--env: %s is not allowed; use NAME=VALUE", text)
+		}
+		changes = append(changes, jobs.Change{Field: "env." + name, Value: value})
 	}
 	for _, text := range o.set {
 		change, err := jobs.ParseChange(text)
@@ -132,13 +144,6 @@ func (o *cloneOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	for _, text := range o.env {
-		name, value, found := strings.Cut(text, "=")
-		if !found || name == "" {
-			return usagef("--env: %s is not allowed; use NAME=VALUE", text)
-		}
-		changes = append(changes, jobs.Change{Field: "env." + name, Value: value})
-	}
 	job, err := o.Find(ctx, args[0])
 	if err != nil {
 		return err
@@ -151,19 +156,39 @@ func (o *cloneOptions) run(ctx context.Context, args []string) error {
 	if len(args) == 2 {
 		name = args[1]
 	}
-	clone, err := c.Clone(ctx, job, name, changes...)
+	clone, err := o.cloneWithFlags(ctx, c, job, name, changes)
 	if err != nil {
 		return err
 	}
 	if note := c.RuntimeNote(ctx, job); note != "" && job.Object == nil {
 		say(o.ErrOut, "note: %s", note)
 	}
+	o.printNote(clone)
 	if !o.without {
 		if err := o.printDiff(job.String(), clone); err != nil {
 			return err
 		}
 	}
 	return o.create(ctx, c, clone.Job)
+}
+
+// cloneWithFlags returns a copy of a job with the changes of all flags.
+func (o *cloneOptions) cloneWithFlags(ctx context.Context, c *jobs.Client, job jobs.Job, name string, changes []jobs.Change) (jobs.Clone, error) {
+	edit, err := o.edit()
+	switch {
+	case err != nil:
+		return jobs.Clone{}, err
+	case edit == nil:
+		return c.Clone(ctx, job, name, changes...)
+	}
+	return c.CloneEdited(ctx, job, name, edit, changes...)
+}
+
+// printNote prints what the clone keeps although it may no longer fit.
+func (o *cloneOptions) printNote(clone jobs.Clone) {
+	if clone.Note != "" {
+		say(o.ErrOut, "note: %s", clone.Note)
+	}
 }
 
 func (o *cloneOptions) printDiff(before string, clone jobs.Clone) error {

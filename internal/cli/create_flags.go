@@ -68,6 +68,7 @@ func (j *jobFlags) add(c *cobra.Command, f *Factory) {
 	flags.DurationVar(&j.ttl, "ttl", 0, usage("ttl"))
 	flags.StringVar(&j.spec.RDMA, "rdma", "", usage("rdma"))
 	flags.BoolVar(&j.spec.Profile, "profile", false, usage("profile"))
+	flags.BoolVar(&j.spec.WaitForQuota, "wait-for-quota", false, usage("wait-for-quota"))
 	flags.BoolVar(&j.spec.Suspend, "suspend", false, usage("suspend"))
 	flags.StringArrayVar(&j.volumes, "volume", nil, usage("volume"))
 	flags.StringVar(&j.shm, "shm", "", usage("shm"))
@@ -128,7 +129,15 @@ func (j *jobFlags) set() []string {
 
 // complete reads the flags into the specification. All errors are returned at once.
 func (j *jobFlags) complete() error {
-	var errs []jobs.FieldError
+	errs := j.parse()
+	if errs = append(j.spec.Validate(), errs...); len(errs) > 0 {
+		return jobs.Invalid(errs...)
+	}
+	return nil
+}
+
+// parse reads the texts of flags into the specification.
+func (j *jobFlags) parse() (errs []jobs.FieldError) {
 	switch {
 	case len(j.spec.Command) > 0 && j.command != "":
 		errs = append(errs, jobs.FieldError{Field: "command", Reason: "cannot be combined with a command after --"})
@@ -170,11 +179,7 @@ func (j *jobFlags) complete() error {
 		}
 		j.spec.Labels[name] = value
 	}
-	errs = append(errs, j.completePods()...)
-	if errs = append(j.spec.Validate(), errs...); len(errs) > 0 {
-		return jobs.Invalid(errs...)
-	}
-	return nil
+	return append(errs, j.completePods()...)
 }
 
 // completePods reads the flags about the pods into the specification.

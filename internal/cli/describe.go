@@ -113,7 +113,7 @@ func (s *describePrinter) estimate(job jobs.Job) {
 
 // resources returns what the job requests, and what it has used.
 func (o *describeOptions) resources(job jobs.Job) [][2]string {
-	status, written := job.Status(), job.Summary()
+	status, pods := job.Status(), job.PodSummary()
 	var queue, connections, created, startUp, attempts, traceID string
 	if written, err := job.Written(); err == nil {
 		queue, connections = written.GetLabels()[mpi.LabelQueue], written.GetAnnotations()[mpi.AnnotationConnections]
@@ -137,10 +137,10 @@ func (o *describeOptions) resources(job jobs.Job) [][2]string {
 	}
 	return [][2]string{
 		{"MPI", jobs.RanksText(status)},
-		{"Image", written.Image},
+		{"Image", pods.Image},
 		{"Command", job.CommandText()},
-		{"Per worker", jobs.ResourcesText(written.Worker)},
-		{"Runtime", written.Runtime},
+		{"Per worker", jobs.ResourcesText(pods.Worker)},
+		{"Runtime", pods.Runtime},
 		{"Queue", queue},
 		{"Connections", connections},
 		{"Trace", traceID},

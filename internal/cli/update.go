@@ -49,6 +49,7 @@ The report of the old job stays. The changes are those of clone.`,
 	addDryRun(c, &o.dryRun)
 	flags.BoolVar(&o.without, "no-diff", false, "Do not show the changes")
 	o.output = addOutput(c)
+	o.addCopied(c, f)
 	c.RunE = func(c *cobra.Command, args []string) error {
 		o.read(c)
 		return o.update(c.Context(), args[0])
@@ -67,7 +68,7 @@ func (o *updateOptions) update(ctx context.Context, arg string) error {
 	if err = errors.Join(oneOf("--dry-run", string(o.dryRun), dryRuns...), err); err != nil {
 		return err
 	}
-	if len(changes) == 0 {
+	if len(changes) == 0 && len(o.copyFlags.set()) == 0 {
 		return usagef("no changes; use --set or another flag, or clone to run the job again as it is")
 	}
 	return o.replaceJob(ctx, arg, changes)
@@ -83,10 +84,11 @@ func (o *updateOptions) replaceJob(ctx context.Context, arg string, changes []jo
 	if err != nil {
 		return err
 	}
-	clone, err := c.Clone(ctx, old, old.Name, changes...)
+	clone, err := o.cloneWithFlags(ctx, c, old, old.Name, changes)
 	if err != nil {
 		return err
 	}
+	o.printNote(clone)
 	if !o.without {
 		if err := o.printDiff(old.String()+" (now)", clone); err != nil {
 			return err

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/internal/encryption"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -54,12 +53,9 @@ func (c *Cluster) CheckEncryption(ctx context.Context, job mpi.Job, settings pla
 // requiresEncryption reports whether a namespace requires that the traffic between pods is encrypted. A value other than false does:
 // admission refuses others, but may not have been asked.
 func (c *Cluster) requiresEncryption(ctx context.Context, namespace string) (bool, error) {
-	meta := NamespaceMeta()
-	if err := c.client.Get(ctx, client.ObjectKey{Name: namespace}, meta); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("read Namespace %s: %w", namespace, err)
-	}
-	value, set := meta.Annotations[mpi.AnnotationRequireEncryption]
-	return set && value != "false", nil
+	annotations, err := c.NamespaceAnnotations(ctx, namespace)
+	value, set := annotations[mpi.AnnotationRequireEncryption]
+	return set && value != "false", err
 }
 
 // encryptedBy returns what encrypts the traffic between pods, at most EncryptionInterval old.

@@ -182,9 +182,7 @@ func trimNamespace(object any) (any, error) {
 		return object, nil
 	}
 	namespace.ManagedFields, namespace.Labels = nil, nil
-	maps.DeleteFunc(namespace.Annotations, func(key, _ string) bool {
-		return key != mpi.AnnotationAllowEgress && key != mpi.AnnotationRequireEncryption
-	})
+	maps.DeleteFunc(namespace.Annotations, func(key, _ string) bool { return !slices.Contains(mpi.NamespaceAnnotations(), key) })
 	return namespace, nil
 }
 

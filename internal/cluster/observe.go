@@ -74,11 +74,17 @@ func (c *Cluster) observeIsolation(ctx context.Context, job mpi.Job, seen *jobst
 
 // AllowEgress returns the destinations that a namespace allows for the pods of jobs, or "".
 func (c *Cluster) AllowEgress(ctx context.Context, namespace string) (string, error) {
+	annotations, err := c.NamespaceAnnotations(ctx, namespace)
+	return annotations[mpi.AnnotationAllowEgress], err
+}
+
+// NamespaceAnnotations returns the annotations of a namespace that have an effect on its jobs. Callers must not change them.
+func (c *Cluster) NamespaceAnnotations(ctx context.Context, namespace string) (map[string]string, error) {
 	meta := NamespaceMeta()
 	if err := c.client.Get(ctx, client.ObjectKey{Name: namespace}, meta); client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("read Namespace %s: %w", namespace, err)
+		return nil, fmt.Errorf("read Namespace %s: %w", namespace, err)
 	}
-	return meta.Annotations[mpi.AnnotationAllowEgress], nil
+	return meta.Annotations, nil
 }
 
 // owned reads an object of the job. It returns the zero T if the object does not exist.

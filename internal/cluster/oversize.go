@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podspec"
+	"opendatahub.io/mpijob/internal/quota"
 )
 
 // nodesTimeout limits the time until the cache of nodes is filled, while a user waits.
@@ -71,16 +71,22 @@ func (p probe) oversized(pod *corev1.Pod, nodes []corev1.Node, rdma mpi.RDMA) (*
 	return field.Invalid(at, value, detail), ""
 }
 
-// crowded returns the warning for pods each of which fits on a node, but not all of them at once. It is no error: nodes may be
-// added, and the job then waits for them.
-func (p probe) crowded(pod *corev1.Pod, nodes []corev1.Node) string {
-	room, eligible := gang.Room(pod, nodes)
-	if eligible == 0 || p.count <= room {
+// crowded returns the warning for the pods of a job each of which fits on a node, but not all of them at once. It is no error: nodes may
+// be added, and the job then waits for them.
+func crowded(job mpi.Job, pods []quota.Pods, nodes []corev1.Node) string {
+	var launcher, worker *corev1.Pod
+	for _, of := range pods {
+		if of.Role == mpi.RoleLauncher {
+			launcher = of.Pod
+		} else {
+			worker = of.Pod
+		}
+	}
+	why := gang.Crowded(job, launcher, worker, nodes)
+	if why == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s: the job needs %s, and the cluster's %s that they may run on hold at most %d at once, even if nothing else runs there. "+
-		"The job waits until nodes are added; use fewer workers, or request less for each",
-		p.at, phrase.Count(int32(min(p.count, math.MaxInt32)), "worker"), phrase.Count(int32(eligible), "node"), room)
+	return fmt.Sprintf("%s: %s Until then, the job waits", job.Fields.WorkerTemplate, why)
 }
 
 // sizeField returns the field in which the user requests the most of a resource, with its value; the value is empty if it is

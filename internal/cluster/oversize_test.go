@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/quota"
 )
 
 // TestOversized: the error for pods that no node can hold names the field, the figures and the largest node.
@@ -107,29 +109,50 @@ func errorText(err *field.Error) string {
 	return err.Error()
 }
 
-// TestCrowded: workers each of which fits, but not all of them at once, are a warning with the figures.
+// TestCrowded: pods each of which fits on a node, but not all of them at once, are a warning with the figures.
 func TestCrowded(t *testing.T) {
 	nodes := []corev1.Node{*aNode("a", 4), *aNode("b", 8)}
 	for i := range nodes {
 		nodes[i].Status.Allocatable[corev1.ResourcePods] = resource.MustParse("10")
+		nodes[i].Labels = map[string]string{"zone": nodes[i].Name}
 	}
 	for name, test := range map[string]struct {
-		cpu   string
-		count int32
-		nodes []corev1.Node
-		want  string
+		launcher, cpu string
+		count         int32
+		nodes         []corev1.Node
+		change        func(*mpi.Job)
+		want          string
 	}{
-		"they fit":               {"4", 3, nodes, ""},
-		"fractions fit":          {"0.4", 20, nodes, ""},
-		"one too many":           {"4", 4, nodes, "template: the job needs 4 workers, and the cluster's 2 nodes that they may run on hold at most 3 at once, even if nothing else runs there."},
-		"no room between":        {"3", 4, nodes, "template: the job needs 4 workers, and the cluster's 2 nodes that they may run on hold at most 3 at once"},
-		"too many for the nodes": {"1n", 21, nodes, "template: the job needs 21 workers, and the cluster's 2 nodes that they may run on hold at most 20 at once"},
-		"no node is known":       {"4", 4, nil, ""},
+		"they fit":               {launcher: "1m", cpu: "3", count: 3, nodes: nodes},
+		"fractions fit":          {launcher: "0.4", cpu: "0.4", count: 19, nodes: nodes},
+		"one too many":           {launcher: "0", cpu: "4", count: 4, nodes: nodes, want: "template: Only 4 of 5 pods fit on the cluster's 2 nodes, even if it is empty: each worker requests 4 of cpu. Use fewer or smaller workers, or add nodes. Until then, the job waits"},
+		"no room between":        {launcher: "0", cpu: "3", count: 4, nodes: nodes, want: "template: Only 4 of 5 pods fit on the cluster's 2 nodes"},
+		"too many for the nodes": {launcher: "0", cpu: "1m", count: 20, nodes: nodes, want: "template: Only 20 of 21 pods fit on the cluster's 2 nodes, even if it is empty: each worker requests 1 of pods."},
+		"the launcher besides":   {launcher: "4", cpu: "4", count: 3, nodes: nodes, want: "template: Only 3 of 4 pods fit on the cluster's 2 nodes, even if it is empty: each worker requests 4 of cpu."},
+		"enough of them fit":     {launcher: "4", cpu: "4", count: 3, nodes: nodes, change: func(j *mpi.Job) { j.Gang.MinAvailable = new(int32(3)) }},
+		"not in one zone":        {launcher: "1", cpu: "3", count: 3, nodes: nodes, change: func(j *mpi.Job) { j.Topology = mpi.Topology{Key: "zone", Required: true} }, want: "template: Only 3 of 4 pods fit on the cluster's 2 nodes, even if it is empty: all pods must run on nodes with the same zone, of which b has room for the most;"},
+		"not in one of Kueue's domains": {
+			launcher: "1", cpu: "3", count: 3, nodes: nodes, change: func(j *mpi.Job) {
+				j.Queue = "team"
+				for _, template := range []*corev1.PodTemplateSpec{&j.Launcher.Template, &j.Workers.Template} {
+					template.Annotations = map[string]string{"kueue.x-k8s.io/podset-required-topology": "zone", "kueue.x-k8s.io/podset-group-name": "all"}
+				}
+			},
+			want: "template: Only 3 of 4 pods fit on the cluster's 2 nodes, even if it is empty: all pods must run on nodes with the same zone, of which b has room for the most;",
+		},
+		"no node is known": {launcher: "4", cpu: "4", count: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			container := corev1.Container{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(test.cpu)}}}
-			template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{container}}}
-			got := newProbe(mpi.RoleWorker, test.count, template, field.NewPath("template")).crowded(&corev1.Pod{Spec: template.Spec}, test.nodes)
+			pod := func(cpu string) *corev1.Pod {
+				requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu)}
+				return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}}}}}
+			}
+			job := mpitest.Job(test.count)
+			job.Fields.WorkerTemplate = field.NewPath("template")
+			if test.change != nil {
+				test.change(&job)
+			}
+			got := crowded(job, []quota.Pods{{Role: mpi.RoleLauncher, Count: 1, Pod: pod(test.launcher)}, {Role: mpi.RoleWorker, Count: int64(test.count), Pod: pod(test.cpu)}}, test.nodes)
 			if !strings.HasPrefix(got, test.want) || test.want == "" && got != "" {
 				t.Errorf("the warning is\n%s\nwant\n%s", got, test.want)
 			}

@@ -108,11 +108,13 @@ func (c *Cluster) preflight(ctx context.Context, job mpi.Job, probes []probe, ob
 		if tooLarge != nil {
 			found.TooLarge = append(found.TooLarge, tooLarge)
 		}
-		if tooLarge == nil && unmatched == "" && probe.role == mpi.RoleWorker {
-			unmatched = probe.crowded(pods[i].Pod, nodes)
-		}
 		if unmatched != "" && !slices.Contains(found.Unmatched, unmatched) {
 			found.Unmatched = append(found.Unmatched, unmatched)
+		}
+	}
+	if len(found.TooLarge)+len(found.Unmatched) == 0 && len(probes) > 0 {
+		if text := crowded(job, pods, nodes); text != "" {
+			found.Unmatched = append(found.Unmatched, text)
 		}
 	}
 	if quotasErr == nil && rangesErr == nil && len(quotas) > 0 && len(probes) > 0 {
@@ -189,6 +191,34 @@ var preflightPod = regexp.MustCompile(`^pods "preflight-[^"]*" is forbidden: `)
 
 // tryPod creates a pod of a template as a dry run, and returns it with the API server's defaults.
 func (c *Cluster) tryPod(ctx context.Context, job mpi.Job, template corev1.PodTemplateSpec) (*corev1.Pod, error) {
+	pod, err := c.tryPodOnce(ctx, job, template)
+	node := template.Spec.NodeName
+	if node == "" || !isGated(err) || len(template.Spec.SchedulingGates) > 0 {
+		return pod, err
+	}
+	// In a namespace with a default queue, Kueue gates pods that belong to no job in a queue, as this one, and gated pods may not name
+	// a node. It does not gate the pods of the job.
+	apart := *template.DeepCopy()
+	apart.Spec.NodeName = ""
+	if pod, err = c.tryPodOnce(ctx, job, apart); err == nil {
+		pod.Spec.NodeName = node
+	}
+	return pod, err
+}
+
+// isGated reports whether the API server refused a pod because it names a node and has scheduling gates
+// (k8s.io/kubernetes/pkg/apis/core/validation).
+func isGated(err error) bool {
+	status, answered := errors.AsType[*apierrors.StatusError](err)
+	if !answered || !apierrors.IsInvalid(err) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool {
+		return cause.Field == "spec.nodeName" && strings.Contains(cause.Message, "schedulingGates")
+	})
+}
+
+func (c *Cluster) tryPodOnce(ctx context.Context, job mpi.Job, template corev1.PodTemplateSpec) (*corev1.Pod, error) {
 	copied := template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: copied.ObjectMeta, Spec: copied.Spec}
 	pod.Namespace = job.Namespace
@@ -279,10 +309,14 @@ func podErrors(details *metav1.StatusDetails, template *field.Path) field.ErrorL
 	}
 	var errs field.ErrorList
 	for _, cause := range details.Causes {
-		kind := field.ErrorType(cause.Type)
+		kind, at := field.ErrorType(cause.Type), template.String()+"."+cause.Field
+		if cause.Field == "" {
+			// A ValidatingAdmissionPolicy refused it.
+			kind, at = field.ErrorTypeForbidden, template.String()
+		}
 		errs = append(errs, &field.Error{
 			Type: kind, BadValue: field.OmitValueType{},
-			Field:  template.String() + "." + cause.Field,
+			Field:  at,
 			Detail: strings.TrimPrefix(cause.Message, kind.String()+": "),
 		})
 	}

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/plan"
 )
@@ -37,6 +40,33 @@ func TestRefusalOfThePod(t *testing.T) {
 		if strings.Contains(warning, "preflight-") || !strings.HasSuffix(warning, "currently refuses the pod: no token") {
 			t.Errorf("the warning is %q", warning)
 		}
+	}
+}
+
+// TestPreflightOfGatedPods: a job whose pods name their node is not refused because Kueue gates the pod of the dry run, which belongs to no
+// job. One whose template has gates itself is.
+func TestPreflightOfGatedPods(t *testing.T) {
+	for name, gates := range map[string][]corev1.PodSchedulingGate{"Kueue's": nil, "its own": {{Name: "example.com/wait"}}} {
+		t.Run(name, func(t *testing.T) {
+			api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+					if pod, is := object.(*corev1.Pod); is && pod.Spec.NodeName != "" {
+						at := field.NewPath("spec", "nodeName")
+						return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "preflight-", field.ErrorList{field.Forbidden(at, "cannot be set until all schedulingGates have been cleared")})
+					}
+					return nil
+				},
+			}).Build()
+			job := mpitest.Job(2, func(j *mpi.Job) {
+				for _, template := range []*corev1.PodTemplateSpec{&j.Launcher.Template, &j.Workers.Template} {
+					template.Spec.NodeName, template.Spec.SchedulingGates = "node-1", gates
+				}
+			})
+			found := cluster.New(api, api, nil, clock.RealClock{}).Preflight(t.Context(), job, plan.Settings{})
+			if isRefused := len(found.Errs) > 0; isRefused != (len(gates) > 0) {
+				t.Errorf("its errors are %v", found.Errs)
+			}
+		})
 	}
 }
 

@@ -45,7 +45,11 @@ func (c *Cluster) AdmitRDMA(ctx context.Context, job mpi.Job) (mpi.Job, []string
 		return job, nil
 	}
 	job = job.WithoutRDMA()
-	return job, []string{fmt.Sprintf("%s: no node offers the %s that the pods request: the job runs over TCP, which is slower", mpi.RDMAPath, mpi.ResourceNames(job.RDMA.Removed))}
+	text := fmt.Sprintf("%s: no node offers the %s that the pods request: the job runs over TCP, which is slower", mpi.RDMAPath, mpi.ResourceNames(job.RDMA.Removed))
+	if job.Queue != "" {
+		text += fmt.Sprintf(". Kueue still counts the request: the job waits if queue %s has no quota for it", job.Queue)
+	}
+	return job, []string{text}
 }
 
 // nodeCacheTimeout is how long a job that may run without RDMA waits for the cache of nodes to be filled.

@@ -84,7 +84,7 @@ func TestEveryCodeIsUsed(t *testing.T) {
 
 // known are the placeholders that texts may contain.
 var known = strings.Fields(`
-	namespace job kind kindLower service secret report role field reference image
+	namespace job kind kindLower jobKinds service secret report role field reference image
 	workers perWorker ranks slots alone limit limitText slotsField workersField workerTemplate deadlineField gangField
 	who whoLower pod logPod worker hostPod launcherPods selector node onNode host hosts hostText
 	rank rankText rankWho ranksText code codeText errorText placeText probe program where library file uid size gpus gpuText totalText
@@ -93,7 +93,7 @@ var known = strings.Fields(`
 	want have nodes offer resource is how expect insist network in
 	object name quota figures level violations webhook queue workload pods
 	option lastText interface interfaces setting settingText value component figure is
-	used usedOf rate ofLimit more moreMemory launcherTemplate found expected errors running ready launcher attempt tries ranksNow share source by evicted wanted position step progress time median words places effect containers limitSet unit ownVariable setBy variableField replacedText awaited most pace enough nodesAre slower`)
+	used usedOf rate ofLimit more moreMemory launcherTemplate found expected errors running ready launcher attempt tries ranksNow share source by evicted wanted position step progress time median words places effect containers limitSet unit ownVariable setBy variableField replacedText awaited most pace enough nodesAre slower rdma`)
 
 func TestTexts(t *testing.T) {
 	t.Parallel()

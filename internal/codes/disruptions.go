@@ -2,6 +2,12 @@ package codes
 
 import "opendatahub.io/mpijob/api/v1alpha1"
 
+// FinishedBefore are the first remedies for pods that were removed after the launcher of a failed job had ended well.
+var FinishedBefore = []v1alpha1.Remedy{
+	{Text: "The launcher had ended before with exit code 0: the program has probably finished. Read its output and check the results.", Action: launcherLog},
+	{Text: "If results are missing, start the job again.", Rerun: true},
+}
+
 var disruptions = []Entry{
 	{
 		Code: Evicted, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError, Traits: RemovesPods,

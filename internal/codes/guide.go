@@ -180,7 +180,7 @@ func inCommands(action string) map[string]string {
 	}
 	for name, field := range map[string]string{
 		"field": "spec.mpiReplicaSpecs.Worker.template", "workerTemplate": "spec.mpiReplicaSpecs.Worker.template", "workersField": "spec.mpiReplicaSpecs.Worker.replicas",
-		"slotsField": "spec.slotsPerWorker", "deadlineField": "spec.runPolicy.activeDeadlineSeconds", "gangField": "spec.runPolicy.schedulingPolicy", "kindLower": "mpijob",
+		"slotsField": "spec.slotsPerWorker", "deadlineField": "spec.runPolicy.activeDeadlineSeconds", "gangField": "spec.runPolicy.schedulingPolicy", "kindLower": "mpijob", "jobKinds": "mpijobs",
 		"logPod": "LAUNCHER-POD", "launcherPods": "training.kubeflow.org/job-name=JOB,training.kubeflow.org/job-role=launcher", "hostPod": "WORKER-POD", "worker": "WORKER-POD", "reference": "", "gpus": "GPUS",
 		"firstAction": "kubectl -n NAMESPACE describe pvc", "secondAction": "", "action": "", "insist": "mpirun --mca pml ucx", "sidecarAction": "spec.mpiReplicaSpecs.Launcher.template.spec.containers",
 		"selector": "training.kubeflow.org/job-name=JOB", "perWorker": "SLOTS", "probe": "liveness", "awaited": "readiness", "resource": "rdma/NAME",

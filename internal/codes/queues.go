@@ -17,7 +17,7 @@ var queues = []Entry{
 		Summary: "Queue {queue} can never admit the job: {said}",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Use a queue with a quota for this resource.", Action: "kubectl -n {namespace} get localqueues"},
-			{Text: "Or do not request it, if the program does not need it: check the resources of the launcher and the workers, and of the runtime."},
+			{Text: "Or do not request it, if the program does not need it: check the resources of the launcher and the workers, and of the runtime.{rdma}"},
 			{Text: "Or ask the cluster administrator for a quota for it.", Action: "kubectl -n {namespace} describe localqueue {queue}"},
 		},
 	},

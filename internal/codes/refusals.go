@@ -54,7 +54,7 @@ var refusals = []Entry{
 		Summary: "Waiting for quota, no pods created yet: {figures}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Wait until other workloads in the namespace end. The job then starts automatically."},
-			{Text: "See what uses the quota, and delete what is not needed.", Action: "kubectl -n {namespace} get mpijobs,pods"},
+			{Text: "See what uses the quota, and delete what is not needed.", Action: "kubectl -n {namespace} get {jobKinds},pods"},
 			{Text: "Or request less: fewer workers, or fewer resources per worker.", Action: "{workersField}"},
 			{Text: "Or ask the cluster administrator for a larger quota.", Action: describeQuota},
 		},

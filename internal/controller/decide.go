@@ -29,6 +29,9 @@ func decide(g gathered) decision {
 	d.turn = kueue.TurnOf(g.job, g.seen, g.workload)
 	if d.turn.GaveUp {
 		d.seen.Gang = &jobstate.GangState{Backend: kueue.Kueue, Wanted: g.job.GangSize(), GaveUp: true, Attempts: d.turn.Attempts, EvictedAt: d.turn.EvictedAt}
+		if g.seen.Queue != nil && g.seen.Queue.NeverFits != "" {
+			d.seen.Gang.Never, d.seen.Gang.Message = true, g.seen.Queue.NeverFits
+		}
 	}
 	d.out = g.loaded.Judge(g.job, d.seen)
 	d.plan = plan.For(g.job, d.seen, d.out, g.settings)

@@ -41,6 +41,18 @@ func TestDecide(t *testing.T) {
 			g.job.Lifecycle.TTL = &ttl
 		}
 	}
+	gaveUp := func(limited bool, neverFits string) func(*gathered) {
+		return func(g *gathered) {
+			g.workload = &kueue.Workload{}
+			const text = "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '9 2020-01-01T00:00:00Z'}}, spec: {active: false}}"
+			if err := yaml.Unmarshal([]byte(text), g.workload); err != nil {
+				t.Fatal(err)
+			}
+			queue := kueue.FromKueue("team-a", g.workload, nil)
+			queue.NeverFits = neverFits
+			g.seen.Queue, g.job.Gang.TimeoutSet, g.job.Lifecycle.Suspended = &queue, limited, true
+		}
+	}
 	tests := map[string]struct {
 		change  func(*gathered)
 		phase   v1alpha1.Phase
@@ -53,18 +65,14 @@ func TestDecide(t *testing.T) {
 			change: func(g *gathered) { g.errs = field.ErrorList{field.Required(field.NewPath("spec"), "")} },
 			phase:  v1alpha1.PhasePending, reason: codes.ValidationError,
 		},
-		"the TTL runs":    {change: ended(ttl - time.Second), phase: v1alpha1.PhaseSucceeded, reason: codes.Succeeded},
-		"the TTL expires": {change: ended(ttl), phase: v1alpha1.PhaseSucceeded, reason: codes.Succeeded, expired: true},
-		"Kueue's clock gave it up": {
-			change: func(g *gathered) {
-				g.workload = &kueue.Workload{}
-				const text = "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '9 2020-01-01T00:00:00Z'}}, spec: {active: false}}"
-				if err := yaml.Unmarshal([]byte(text), g.workload); err != nil {
-					t.Fatal(err)
-				}
-				g.job.Lifecycle.Suspended = true
-			},
-			phase: v1alpha1.PhaseFailed, reason: codes.GangTimeout,
+		"the TTL runs":             {change: ended(ttl - time.Second), phase: v1alpha1.PhaseSucceeded, reason: codes.Succeeded},
+		"the TTL expires":          {change: ended(ttl), phase: v1alpha1.PhaseSucceeded, reason: codes.Succeeded, expired: true},
+		"Kueue's clock gave it up": {change: gaveUp(true, ""), phase: v1alpha1.PhaseFailed, reason: codes.GangTimeout},
+		"Kueue's clock gave up a job that never fits": {
+			change: gaveUp(true, "Only 2 of 3 pods fit."), phase: v1alpha1.PhaseFailed, reason: codes.GangNeverFits,
+		},
+		"without a limit it waits for other nodes": {
+			change: gaveUp(false, "Only 2 of 3 pods fit."), phase: v1alpha1.PhaseQueued, reason: codes.Queued, changes: true,
 		},
 		"another controller runs it": {
 			change: func(g *gathered) {

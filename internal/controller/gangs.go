@@ -285,14 +285,30 @@ func (g *Gangs) reserve(ctx context.Context, job mpi.Job, seen jobstate.Observed
 	return true
 }
 
-// addCapacity adds to the state of a job that waits how much room there is, where its back end does not say.
+// addCapacity adds to the state of a job that waits how much room there is, and whether that can ever be enough, where its back end
+// does not say. Another controller may require fewer pods at once, unless a queue holds all of them back.
 func (g *Gangs) addCapacity(ctx context.Context, job mpi.Job, seen jobstate.Observed, state *jobstate.GangState) {
 	if !state.Waits() || state.Never || state.PodsFit != nil {
 		return
 	}
-	if nodes := g.reports.Nodes(ctx); len(nodes) > 0 {
-		gang.Fits(job, seen, nodes, state)
+	nodes := g.reports.Nodes(ctx)
+	if len(nodes) == 0 {
+		return
 	}
+	gang.Fits(job, seen, nodes, state)
+	isWhole := job.ControlsPods() || seen.Queue != nil && !seen.Queue.Admitted
+	if isWhole && !g.autoscaled() {
+		gang.FitsNever(job, seen, nodes, state)
+	}
+}
+
+// neverFits returns why no nodes can ever hold all pods of a job that has none, or "".
+func (g *Gangs) neverFits(ctx context.Context, job mpi.Job, seen jobstate.Observed) string {
+	state := jobstate.GangState{Wanted: job.GangSize()}
+	if g.addCapacity(ctx, job, seen, &state); state.Never {
+		return state.Message
+	}
+	return ""
 }
 
 // Check returns why the pods of a new job cannot be placed together: an error if its user can fix that, else a warning.

@@ -90,6 +90,9 @@ func (r *reconciler) gather(ctx context.Context, loaded kinds.Job) (gathered, er
 	if g.workload, g.seen.Queue, err = r.queues.observe(ctx, g.job, g.seen.Now); err != nil {
 		return g, err
 	}
+	if g.seen.Queue != nil && kueue.MayLackNodes(*g.seen.Queue) {
+		g.seen.Queue.NeverFits = r.gangs.neverFits(ctx, g.job, g.seen)
+	}
 	g.quota = r.quotas.observe(ctx, g.job, g.seen)
 	g.seen.Shortages, g.seen.QuotaTurn = g.quota.shortages, g.quota.turn
 	if g.seen.PodGroups, err = r.gangs.podGroupsFor(ctx, g.job); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,16 +31,25 @@ import (
 type queues struct {
 	// client writes Workloads.
 	client client.Client
-	// workloads reads Workloads from a cache; nil until there is Kueue.
-	workloads atomic.Pointer[client.Reader]
+	// workloads reads Workloads from a cache; it is there once filled is closed.
+	workloads client.Reader
+	filled    chan struct{}
+	// known is set if Kueue was installed when the operator started: jobs in queues then wait until filled or overdue is closed, so
+	// that none is judged before its Workload is read.
+	known   bool
+	overdue chan struct{}
 	// changes are objects of Workloads that changed, by the kind of their job.
 	changes   map[string]chan event.GenericEvent
 	positions *positions
 }
 
 // addQueues reads the Workloads of jobs of some kinds from when Kueue is installed, which may be later.
-func addQueues(m manager.Manager, config *rest.Config, namespaces []string, jobKinds []kinds.Kind) (*queues, error) {
-	q := &queues{client: m.GetClient(), changes: map[string]chan event.GenericEvent{}}
+func addQueues(ctx context.Context, m manager.Manager, config *rest.Config, namespaces []string, jobKinds []kinds.Kind) (*queues, error) {
+	workloadKinds := []schema.GroupVersionKind{kueue.WorkloadKind}
+	q := &queues{
+		client: m.GetClient(), changes: map[string]chan event.GenericEvent{}, filled: make(chan struct{}), overdue: make(chan struct{}),
+		known: installed(ctx, m.GetRESTMapper(), "Kueue", workloadKinds),
+	}
 	for _, kind := range jobKinds {
 		q.changes[kind.Name()] = make(chan event.GenericEvent, 1024)
 	}
@@ -50,7 +58,8 @@ func addQueues(m manager.Manager, config *rest.Config, namespaces []string, jobK
 		return nil, fmt.Errorf("set up asking Kueue for positions: %w", err)
 	}
 	q.positions = newPositions(core.RESTClient())
-	err = m.Add(whenInstalled(m, "Kueue", []schema.GroupVersionKind{kueue.WorkloadKind}, func(ctx context.Context) error {
+	err = m.Add(whenInstalled(m, "Kueue", workloadKinds, func(ctx context.Context) error {
+		time.AfterFunc(cacheTimeout, func() { close(q.overdue) })
 		return q.start(ctx, m, config, namespaces)
 	}))
 	if err != nil {
@@ -64,8 +73,27 @@ func (q *queues) start(ctx context.Context, m manager.Manager, config *rest.Conf
 	if reader == nil || err != nil {
 		return err
 	}
-	q.workloads.Store(&reader)
+	q.workloads = reader
+	close(q.filled)
 	return nil
+}
+
+// isReady reports whether Workloads can be read. If Kueue was installed when the operator started, it waits until their cache is
+// filled, but no longer than cacheTimeout after the start.
+func (q *queues) isReady(ctx context.Context) bool {
+	if q.known {
+		select {
+		case <-q.filled:
+		case <-q.overdue:
+		case <-ctx.Done():
+		}
+	}
+	select {
+	case <-q.filled:
+		return true
+	default:
+		return false
+	}
 }
 
 // enqueue passes on that a job's Workload has changed.
@@ -97,7 +125,14 @@ func (q *queues) source(kind string) source.Source {
 
 // observe returns the Workload of a job and the state of its queue; nil for a job without a queue, and without Kueue.
 func (q *queues) observe(ctx context.Context, job mpi.Job, now time.Time) (*kueue.Workload, *jobstate.QueueState, error) {
-	if q.workloads.Load() == nil || job.Queue == "" || job.Recorded.Finish != nil {
+	if job.Queue == "" || job.Recorded.Finish != nil {
+		return nil, nil, nil
+	}
+	switch {
+	case q.isReady(ctx):
+	case q.known:
+		return nil, &jobstate.QueueState{Backend: kueue.Kueue, Name: job.Queue, Message: "The operator has not read Kueue's Workloads yet"}, nil
+	default:
 		return nil, nil, nil
 	}
 	workload, err := q.workload(ctx, job)
@@ -116,7 +151,7 @@ func (q *queues) observe(ctx context.Context, job mpi.Job, now time.Time) (*kueu
 func (q *queues) workload(ctx context.Context, job mpi.Job) (*kueue.Workload, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kueue.WorkloadKind.GroupVersion().WithKind(kueue.WorkloadKind.Kind + "List"))
-	if err := (*q.workloads.Load()).List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{cluster.ByOwner: string(job.UID)}); err != nil {
+	if err := q.workloads.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{cluster.ByOwner: string(job.UID)}); err != nil {
 		return nil, fmt.Errorf("list Workloads of %s %s: %w", job.Kind, job.Key(), err)
 	}
 	if len(list.Items) == 0 {

@@ -60,6 +60,9 @@ func (s *Server) clone(c *call) (any, error) {
 	if note := c.jobs.RuntimeNote(c.ctx, job); note != "" && job.Object == nil {
 		draft.Warnings = append(draft.Warnings, note)
 	}
+	if clone.Note != "" {
+		draft.Warnings = append(draft.Warnings, clone.Note)
+	}
 	draft.Diff = diff
 	draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(line)}}
 	return draft, err

@@ -53,6 +53,10 @@ func (s *Server) specCommands(spec jobs.Spec) []Snippet {
 		all.line = append(all.line, "--profile")
 		all.python = append(all.python, `annotations={"`+mpi.AnnotationProfile+`": "true"}`)
 	}
+	if spec.WaitForQuota {
+		all.line = append(all.line, "--wait-for-quota")
+		all.python = append(all.python, "wait_for_quota=True")
+	}
 	if spec.TTL != nil {
 		all.anyDuration("--ttl", "ttl", *spec.TTL)
 	}

@@ -32,6 +32,9 @@ func (s *Server) create(c *call) (any, error) {
 	case clone != nil:
 		draft.Words = words(&request, object)
 		draft.Diff, _ = clone.diff() // the review shows the YAML as well
+		if clone.Note != "" {
+			draft.Warnings = append(draft.Warnings, clone.Note)
+		}
 		draft.Commands = []Snippet{{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand(clone.command())}}
 	case request.Template != "":
 		draft.Words = []string{fmt.Sprintf("%s %s in namespace %s, from the template %s.", object.GetKind(), object.GetName(), object.GetNamespace(), request.Template)}

@@ -132,7 +132,7 @@ func (s *Server) detail(c *call) (any, error) {
 		d.Status = &status
 	}
 	d.addProfile(job)
-	summary := job.Summary()
+	summary := job.PodSummary()
 	d.Image, d.Command, d.Resources = summary.Image, job.CommandText(), jobs.ResourcesText(summary.Worker)
 	d.Total = totalText(job)
 	if written, err := job.Written(); err == nil {

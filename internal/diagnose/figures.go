@@ -30,7 +30,7 @@ func (p *input) figures(pods []facts.Pod) map[string]string {
 		log = launcher.Name
 	}
 	figures := map[string]string{
-		"logPod": log, "worker": p.firstWorker(), "hostPod": p.firstWorker(), "selector": p.selector(), "launcherPods": p.launcherPods(), "kindLower": strings.ToLower(p.Job.Kind),
+		"logPod": log, "worker": p.firstWorker(), "hostPod": p.firstWorker(), "selector": p.selector(), "launcherPods": p.launcherPods(), "kindLower": strings.ToLower(p.Job.Kind), "jobKinds": p.jobKinds(),
 		"workerTemplate": p.field(mpi.RoleWorker), "launcherTemplate": p.field(mpi.RoleLauncher), "slotsField": fieldText(p.Job.Fields.Slots, "slots of a worker"), "workersField": fieldText(p.Job.Fields.WorkerCount, "number of workers"),
 		"deadlineField": fieldText(p.Job.Fields.Deadline, "activeDeadlineSeconds"),
 		"namespace":     p.Job.Namespace, "job": p.Job.Name, "kind": p.Job.Kind, "service": p.Job.ServiceName(), "report": p.Job.ReportName(), "secret": p.Job.SecretName(),
@@ -85,6 +85,14 @@ func (p *input) firstWorker() string {
 		}
 	}
 	return p.Job.WorkerName(0)
+}
+
+// jobKinds are the kinds of jobs that the cluster surely has, as kubectl names them.
+func (p *input) jobKinds() string {
+	if p.Job.Kind == mpi.KindTrainJob {
+		return "mpijobs,trainjobs"
+	}
+	return "mpijobs"
 }
 
 // selector picks the job's pods. Those of TrainJobs are JobSet's.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
@@ -29,6 +31,9 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 	if slices.Contains([]string{codes.Lookup(codes.ApplicationFailed).Summary, codes.EndedBeforeRanks.Summary, codes.EndedAfterRanks.Summary}, entry.Summary) {
 		entry = p.ownError(entry, values)
 	}
+	if codes.Has(entry.Code, codes.RemovesPods) && p.launcherEndedWell() {
+		entry.Remedies = slices.Concat(codes.FinishedBefore, slices.DeleteFunc(slices.Clone(entry.Remedies), startsAgain))
+	}
 	entry, setting := p.ownSetting(entry, values)
 	evidence = append(evidence, setting...)
 	f := Finding{Code: entry.Code, Severity: p.severityOf(entry), Summary: codes.Fill(entry.Summary, values), Affected: names(pods), Evidence: evidence}
@@ -47,6 +52,16 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 	}
 	return f
 }
+
+// launcherEndedWell reports whether the job has failed although its launcher had ended with exit code 0: Kubeflow Trainer fails a TrainJob
+// that loses a worker before it has noticed that.
+func (p *input) launcherEndedWell() bool {
+	launcher := p.Launcher()
+	return launcher != nil && p.Failed() && launcher.Status.Phase == corev1.PodSucceeded
+}
+
+// startsAgain reports whether a remedy is nothing but another start of the job.
+func startsAgain(r v1alpha1.Remedy) bool { return r.Rerun && r.Action == "" && len(r.Changes) == 0 }
 
 // severityOf returns the severity of a code's findings: the code's own, if it has one and the job has not failed.
 func (p *input) severityOf(entry codes.Entry) v1alpha1.Severity {

@@ -8,15 +8,18 @@ import (
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 )
 
+// isGangFailure contains the reasons of jobs that failed because their pods were not placed.
+var isGangFailure = map[codes.Code]bool{codes.GangTimeout: true, codes.GangNeverFits: true, codes.GangImpossible: true}
+
 // unplaceable reports why the pods of a job can never be placed together, or were not in time. A job that only waits
 // has no such finding.
 func unplaceable(p *input) []Finding {
 	gang := p.Seen.Gang
 	figures := map[string]string{"pods": strconv.Itoa(int(p.Job.GangSize())), "gangField": fieldText(p.Job.Fields.Gang, "schedulingPolicy")}
 	switch {
-	case p.Failed() && p.Outcome.Reason == codes.GangTimeout:
+	case p.Failed() && isGangFailure[p.Outcome.Reason]:
 		figures["said"] = p.Outcome.Message
-		return []Finding{p.find(codes.GangTimeout, nil, figures)}
+		return []Finding{p.find(p.Outcome.Reason, nil, figures)}
 	case gang == nil || !gang.Never || p.Failed():
 		return nil
 	}

@@ -38,6 +38,10 @@ func TestGangs(t *testing.T) {
 		"it was put back for good": {
 			state: jobstate.GangState{Wanted: 3, Hold: true, GaveUp: true, Attempts: 6, EvictedAt: mpitest.Now}, code: codes.GangTimeout, says: "requeued 5 times before",
 		},
+		"it was put back for good, and never fits": {
+			state: jobstate.GangState{Wanted: 3, Hold: true, GaveUp: true, Attempts: 6, EvictedAt: mpitest.Now, Never: true, Message: "only 2 of 3 pods fit"},
+			code:  codes.GangNeverFits, says: "only 2 of 3 pods fit",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,8 @@ func TestWhatKubernetesSays(t *testing.T) {
 	}
 
 	check(t, map[string]expect{
-		"quota-exhausted": {codes.QuotaExhausted, without(20, short("32", "24"))},
+		"quota-exhausted":              {codes.QuotaExhausted, without(20, short("32", "24"))},
+		"quota-exhausted-of-train-job": {codes.QuotaExhausted, without(20, short("32", "24")).with(trainJob, func(s *scene) { s.job.Gated = true })},
 		"quota-exhausted-behind-others": {codes.QuotaExhausted, without(20, short("64", "24"), func(s *scene) {
 			s.seen.Shortages[0].Ahead = resource.MustParse("30")
 		})},
@@ -166,6 +167,11 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"node-silent-since-before":      {codes.NodeLost, starting(2, onNode("node-x")).with(workersOn("node-x"), nodes(jobstate.Node{Name: "node-x"}))},
 		"node-removed-before-the-start": {codes.NodeLost, starting(2, onNode("node-x")).with(nodes(jobstate.Node{Name: "node-x", Missing: true}))},
 		"node-lost":                     {codes.NodeLost, running(4).with(worker(2, corev1.PodRunning, onNode("node-b")), lost)},
+		"node-lost-after-the-launcher": {codes.NodeLost, running(4).with(trainJob, worker(2, corev1.PodRunning, onNode("node-b")), lost, func(s *scene) {
+			endedWell(time.Minute)(s.seen.LauncherPods[0])
+			s.seen.LauncherPods[0].Status.Phase = corev1.PodSucceeded
+			s.job.Recorded.Finish = &mpi.Finish{Reason: "JobsFailed", Message: "jobset failed due to one or more job failures", At: mpitest.Now}
+		})},
 		"node-busy": {codes.ApplicationFailed, failed(42, "rank 2 of 4").with(worker(2, corev1.PodRunning, onNode("node-b")), lost, launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(42)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 42, Program: "solver"}},
 		}, 42))},

@@ -3,9 +3,12 @@ package diagnose_test
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/kueue"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
@@ -19,9 +22,18 @@ func TestQueues(t *testing.T) {
 			Backend: kueue.Kueue, Name: "team-a", Object: "mpijob-pi-1a2b3", Never: true, Reason: reason, Message: message,
 		}}}
 	}
+	withRDMA := func(s scene) scene {
+		s.job.RDMA = mpi.RDMA{Optional: true, Removed: []corev1.ResourceName{"rdma/hca"}}
+		return s
+	}
+	neverFits := in(kueue.ReasonTimeout, "not all pods were scheduled in time")
+	neverFits.seen.Queue.NeverFits, neverFits.seen.Queue.Never = "Only 2 of 3 pods fit on the cluster's 2 nodes.", false
 	check(t, map[string]expect{
+		"queue-never-fits":  {codes.GangNeverFits, neverFits},
 		"queue-too-small":   {codes.QueueNeverFits, in("ExceedsMaxQuota", "insufficient quota for pods in flavor f, request > maximum capacity (5)")},
 		"queue-lacks-gpus":  {codes.QueueLacksResource, in(kueue.ReasonLacksResource, "resource nvidia.com/gpu unavailable in ClusterQueue")},
+		"queue-lacks-rdma":  {codes.QueueLacksResource, withRDMA(in(kueue.ReasonLacksResource, "resource rdma/hca unavailable in ClusterQueue"))},
+		"queue-stopped":     {codes.QueueUnusable, in(kueue.ReasonStopped, "LocalQueue team-a is stopped")},
 		"queue-lacks-nodes": {codes.QueueLacksNodes, in("NoMatchingFlavor", "flavor default doesn't match node affinity")},
 		"queue-missing":     {codes.QueueUnusable, in("Inadmissible", "LocalQueue team-a doesn't exist")},
 		"queue-gave-up":     {codes.QueueGaveUp, in(kueue.ReasonDeactivated, "The workload is deactivated due to exceeding the maximum number of re-queuing retries")},

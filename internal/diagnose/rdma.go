@@ -43,7 +43,7 @@ func (p *input) rdmaNotOffered(pods []facts.Pod, short [][]string) (Finding, boo
 // rdmaFallback reports that the job runs without the RDMA that its user requested.
 func rdmaFallback(p *input) []Finding {
 	removed := p.Job.RDMA.Removed
-	if len(removed) == 0 {
+	if len(removed) == 0 || p.Outcome.Phase == v1alpha1.PhaseQueued {
 		return nil
 	}
 	return []Finding{p.find(codes.RDMAFallback, nil, map[string]string{"resource": mpi.ResourceNames(removed)},

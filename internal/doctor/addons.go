@@ -136,19 +136,35 @@ func judgeAddOn(check, name, deployment string, all []appsv1.Deployment) Result 
 	return Result{Check: check, Verdict: Warn, Found: "installed, but no Deployment found", Remedy: "Check that " + deployment + " is running."}
 }
 
-// gangs lists the schedulers that can place all pods of a job or none.
-func (c Cluster) gangs(context.Context) []Result {
-	var found []string
-	for _, backEnd := range []struct{ group, name string }{
-		{"scheduling.k8s.io", "Kubernetes' PodGroups"}, {"scheduling.x-k8s.io", "coscheduling"}, {"scheduling.volcano.sh", "Volcano"},
-	} {
-		if c.servesAny(backEnd.group, "podgroups") {
-			found = append(found, backEnd.name)
+// gangs reports which scheduler places all pods of a job or none.
+func (c Cluster) gangs(ctx context.Context) []Result {
+	backEnd := "auto"
+	if operator, err := FindOperator(ctx, c.API); err == nil {
+		if value, set := flagOf(operator.deployment, "gang-scheduling"); set {
+			backEnd = value
 		}
 	}
-	text := "gang scheduling by the operator, if a job requests it"
-	if len(found) > 0 {
-		text = "gang scheduling by " + strings.Join(found, ", ") + " or the operator"
+	return []Result{judgeGangs(backEnd, c.servesAny("scheduling.k8s.io", "podgroups"))}
+}
+
+// judgeGangs judges by the operator's flag --gang-scheduling, and by whether Kubernetes has PodGroups.
+func judgeGangs(backEnd string, native bool) Result {
+	result := Result{Check: "Gang scheduling", Verdict: OK}
+	by := "the operator"
+	switch {
+	case backEnd == "none":
+		result.Verdict = Warn
+		result.Found = "the pods of a job are placed one by one (--gang-scheduling=none): a job can hold nodes with a part of its pods"
+		result.Remedy = "Ask a cluster administrator to set the operator's flag --gang-scheduling=auto."
+		return result
+	case backEnd == "podgroup", native && (backEnd == "auto" || backEnd == "requested"):
+		by = "Kubernetes' scheduler"
+	case backEnd != "auto" && backEnd != "requested" && backEnd != "embedded":
+		by = backEnd
 	}
-	return []Result{{Check: "Gang scheduling", Verdict: OK, Found: text}}
+	result.Found = "all pods of a job are placed together, or none, by " + by
+	if backEnd == "requested" && !native {
+		result.Found += ", if the job has a schedulingPolicy (--gang-scheduling=requested)"
+	}
+	return result
 }

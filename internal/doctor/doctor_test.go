@@ -36,6 +36,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"opendatahub.io/mpijob/internal/kueue"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -182,7 +183,7 @@ func TestCheck(t *testing.T) {
 				"ok Kubeflow Trainer: 1 of 1 replicas of kubeflow/kubeflow-trainer-controller-manager are ready, kubeflow-trainer-controller-manager:v1",
 				"ok JobSet: 1 of 1 replicas of jobset/x-controller-manager are ready, x-controller-manager:v1",
 				"ok Kueue: 1 of 1 replicas of kueue/kueue-controller-manager are ready, kueue-controller-manager:v1; queues of ns: team",
-				"ok Gang scheduling: gang scheduling by Kubernetes' PodGroups, Volcano or the operator",
+				"ok Gang scheduling: all pods of a job are placed together, or none, by Kubernetes' scheduler",
 				notEncrypted,
 				"ok DNS: 1 endpoints of service openshift-dns/dns-default are ready",
 				"ok Namespace: ns, Pod Security baseline: no host network, no host paths",
@@ -199,7 +200,7 @@ func TestCheck(t *testing.T) {
 				"warn Admission: the operator's webhook does not respond: jobs are not validated, and fail later",
 				"- Kubeflow Trainer: not installed: only MPIJobs can run, no TrainJobs",
 				"- Kueue: not installed: no queues",
-				"ok Gang scheduling: gang scheduling by the operator, if a job requests it",
+				"ok Gang scheduling: all pods of a job are placed together, or none, by the operator",
 				notEncrypted,
 				"- DNS: unknown: no service kube-system/kube-dns or openshift-dns/dns-default found",
 				"fail Namespace: namespace ns not found",
@@ -219,7 +220,7 @@ func TestCheck(t *testing.T) {
 				"ok Kubeflow Trainer: installed",
 				"warn JobSet: not installed: Kubeflow Trainer requires it for TrainJobs; MPIJobs run",
 				"ok Kueue: installed; ns has no queue",
-				"ok Gang scheduling: gang scheduling by the operator, if a job requests it",
+				"ok Gang scheduling: all pods of a job are placed together, or none, by the operator",
 				"- Encryption: unknown",
 				"- DNS: unknown",
 				"ok Namespace: ns, Pod Security baseline: no host network, no host paths",
@@ -435,11 +436,31 @@ func TestJudge(t *testing.T) {
 		"another's deployment":  {judgeAddOn("c", "kueue", "kueue-controller-manager", []appsv1.Deployment{*deployment("n", "web", "kueue", 1, 1)}), "warn c: installed, but no Deployment found", "kueue-controller-manager"},
 		"no DNS":                {judgeDNS("c", service, []discoveryv1.EndpointSlice{{}}), "fail c: no endpoint of service kube-system/kube-dns is ready: host names of workers cannot be resolved", "kube-system get pods"},
 		"quota left":            {judgeQuota("c", quota("3"), "see"), "ok c: team: used 3 of 4 pods, 0 of 8 requests.cpu", ""},
-		"quota used up":         {judgeQuota("c", quota("4"), "see"), "warn c: team: used 4 of 4 pods, 0 of 8 requests.cpu", "The quota for pods is exhausted: new jobs that request it wait until others end. Ask a cluster administrator for more, or see"},
+		"quota used up":         {judgeQuota("c", quota("4"), "see"), "warn c: team: used 4 of 4 pods, 0 of 8 requests.cpu", "The quota for pods is exhausted: new jobs that request it are refused until others end, or wait with --wait-for-quota or in a queue. Ask a cluster administrator for more, or see"},
 		"restricted":            {judgeNamespace("c", namespace("restricted")), "ok c: ns, Pod Security restricted: pods must run unprivileged as non-root; the agent does, sshd in images mostly does not", ""},
 		"privileged by default": {judgeNamespace("c", namespace("")), "ok c: ns, Pod Security privileged: all pods are allowed", ""},
 		"being deleted":         {judgeNamespace("c", gone), "fail c: ns is being deleted and does not accept new objects", "-n"},
-		"a missing right":       {purposes()[2].judge(purposes()[2].rights[2:], "ns"), "fail Read logs: not allowed in ns: get pods/log", "the role view (or mpijob-viewer) in this namespace"},
+		"gangs by default":      {judgeGangs("auto", false), "ok Gang scheduling: all pods of a job are placed together, or none, by the operator", ""},
+		"gangs by Kubernetes":   {judgeGangs("auto", true), "ok Gang scheduling: all pods of a job are placed together, or none, by Kubernetes' scheduler", ""},
+		"gangs by Volcano":      {judgeGangs("volcano", true), "ok Gang scheduling: all pods of a job are placed together, or none, by volcano", ""},
+		"gangs on request": {
+			judgeGangs("requested", false),
+			"ok Gang scheduling: all pods of a job are placed together, or none, by the operator, if the job has a schedulingPolicy (--gang-scheduling=requested)", "",
+		},
+		"no gangs": {
+			judgeGangs("none", true),
+			"warn Gang scheduling: the pods of a job are placed one by one (--gang-scheduling=none): a job can hold nodes with a part of its pods", "--gang-scheduling=auto",
+		},
+		"limits": {
+			judgeLimits(annotated(mpi.AnnotationMaxWorkers, "4", mpi.AnnotationMaxGPUs, "2", mpi.AnnotationNodeLabels, "pool=mpi", mpi.AnnotationRequireEncryption, "true"))[0],
+			"ok Limits: each job of ns: at most 4 workers, at most 2 GPUs per pod, only nodes with pool=mpi, only with encrypted traffic between pods", "",
+		},
+		"an invalid limit": {
+			judgeLimits(annotated(mpi.AnnotationMaxWorkers, "x"))[0],
+			`fail Limits: namespace ns has invalid limits, with which jobs are refused: metadata.annotations[mpi.opendatahub.io/max-workers]: Invalid value: "x": must be a whole number, 0 or more`,
+			"kubectl annotate --overwrite namespace ns",
+		},
+		"a missing right": {purposes()[2].judge(purposes()[2].rights[2:], "ns"), "fail Read logs: not allowed in ns: get pods/log", "the role view (or mpijob-viewer) in this namespace"},
 	} {
 		if text := summary([]Result{test.got})[0]; text != test.want {
 			t.Errorf("%s: %s, want %s", name, text, test.want)
@@ -448,6 +469,15 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: remedy %q, want %q", name, test.got.Remedy, test.remedy)
 		}
 	}
+}
+
+// annotated returns a namespace with annotations, by pairs of names and values.
+func annotated(pairs ...string) corev1.Namespace {
+	namespace := corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: map[string]string{}}}
+	for i := 0; i < len(pairs); i += 2 {
+		namespace.Annotations[pairs[i]] = pairs[i+1]
+	}
+	return namespace
 }
 
 func TestFindOperator(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/quota"
 	"opendatahub.io/mpijob/internal/roles"
@@ -68,7 +69,34 @@ func (c Cluster) namespace(ctx context.Context) []Result {
 	case err != nil:
 		return unknown(check, err)
 	}
-	return []Result{judgeNamespace(check, namespace)}
+	return append([]Result{judgeNamespace(check, namespace)}, judgeLimits(namespace)...)
+}
+
+// judgeLimits reports the limits that the annotations of a namespace set for each job; none without such annotations.
+func judgeLimits(namespace corev1.Namespace) []Result {
+	result := Result{Check: "Limits", Verdict: OK}
+	if errs := append(trainjob.CheckLimitAnnotations(namespace.Annotations), mpi.CheckRequireEncryption(namespace.Annotations)...); len(errs) > 0 {
+		result.Verdict = Fail
+		result.Found = "namespace " + namespace.Name + " has invalid limits, with which jobs are refused: " + errs.ToAggregate().Error()
+		result.Remedy = "Ask the administrator of the namespace to correct the annotations: kubectl annotate --overwrite namespace " + namespace.Name + " NAME=VALUE"
+		return []Result{result}
+	}
+	var limits []string
+	for _, limit := range []struct{ annotation, text string }{
+		{mpi.AnnotationMaxWorkers, "at most %s workers"}, {mpi.AnnotationMaxGPUs, "at most %s GPUs per pod"}, {mpi.AnnotationNodeLabels, "only nodes with %s"},
+	} {
+		if value, set := namespace.Annotations[limit.annotation]; set {
+			limits = append(limits, fmt.Sprintf(limit.text, value))
+		}
+	}
+	if namespace.Annotations[mpi.AnnotationRequireEncryption] == "true" {
+		limits = append(limits, "only with encrypted traffic between pods")
+	}
+	if len(limits) == 0 {
+		return nil
+	}
+	result.Found = "each job of " + namespace.Name + ": " + strings.Join(limits, ", ")
+	return []Result{result}
 }
 
 func judgeNamespace(check string, namespace corev1.Namespace) Result {
@@ -147,7 +175,7 @@ func judgeQuota(check string, quota corev1.ResourceQuota, see string) Result {
 	result := Result{Check: check, Verdict: OK, Found: quota.Name + ": used " + strings.Join(parts, ", ")}
 	if len(full) > 0 {
 		result.Verdict = Warn
-		result.Remedy = "The quota for " + strings.Join(full, ", ") + " is exhausted: new jobs that request it wait until others end. Ask a cluster administrator for more, or " + see
+		result.Remedy = "The quota for " + strings.Join(full, ", ") + " is exhausted: new jobs that request it are refused until others end, or wait with --wait-for-quota or in a queue. Ask a cluster administrator for more, or " + see
 	}
 	return result
 }

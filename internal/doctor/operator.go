@@ -75,12 +75,10 @@ func operatorOf(d appsv1.Deployment) Operator {
 
 // agentImage returns the image that brings the agent into pods; empty for none.
 func agentImage(d appsv1.Deployment) string {
+	if image, set := flagOf(d, "agent-image"); set {
+		return image
+	}
 	for _, c := range d.Spec.Template.Spec.Containers {
-		for _, arg := range append(slices.Clone(c.Command), c.Args...) {
-			if image, is := strings.CutPrefix(strings.TrimPrefix(arg, "-"), "-agent-image="); is {
-				return image
-			}
-		}
 		for _, env := range c.Env {
 			if env.Name == "AGENT_IMAGE" {
 				return env.Value
@@ -88,6 +86,18 @@ func agentImage(d appsv1.Deployment) string {
 		}
 	}
 	return ""
+}
+
+// flagOf returns the value of a flag of a Deployment's program; false if it is not set.
+func flagOf(d appsv1.Deployment, name string) (string, bool) {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		for _, arg := range append(slices.Clone(c.Command), c.Args...) {
+			if value, is := strings.CutPrefix(strings.TrimPrefix(arg, "-"), "-"+name+"="); is {
+				return value, true
+			}
+		}
+	}
+	return "", false
 }
 
 // imageTag returns the tag of an image, or "" if it has none. The registry may have a port, and a digest may follow the tag.

@@ -69,7 +69,9 @@ func Clock(job mpi.Job, seen jobstate.Observed, past Past, state jobstate.GangSt
 	// A launcher that runs may do without some that were there, as elastic programs do; not without those that never were:
 	// it waits for them. A job in a queue has other clocks (kueue.TurnOf), but none that ends a half placed one by default.
 	inQueue := seen.Queue != nil
-	if !state.Waits() || state.Never || inQueue && (state.Backend != Embedded || job.Gang.TimeoutSet) || past.Ran && launcherRuns(seen) {
+	// A job that never fits waits for other nodes, unless its user bounds how long.
+	endless := state.Never && !job.Gang.TimeoutSet
+	if !state.Waits() || endless || inQueue && (state.Backend != Embedded || job.Gang.TimeoutSet) || past.Ran && launcherRuns(seen) {
 		return state
 	}
 	from, limit := times.Later(state.Since, past.NextTry), job.Gang.Timeout

@@ -2,6 +2,7 @@ package gang_test
 
 import (
 	"cmp"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,7 @@ func TestClock(t *testing.T) {
 		job     mpi.Job
 		seen    jobstate.Observed
 		backend string
+		wrong   string
 		past    gang.Past
 		want    jobstate.GangState
 	}{
@@ -128,6 +130,17 @@ func TestClock(t *testing.T) {
 			}(), backend: gang.Embedded, past: gang.Past{Since: ago(time.Hour)},
 			want: jobstate.GangState{Placed: 1, Since: ago(time.Hour), Hold: true, Attempts: 1, EvictedAt: mpitest.Now, NextTry: mpitest.Now.Add(30 * time.Second), Again: time.Millisecond},
 		},
+		"a job that can never be placed waits": {
+			job: job, seen: jobstate.Observed{Now: mpitest.Now}, wrong: "not here", past: gang.Past{Since: ago(time.Hour)},
+			want: jobstate.GangState{Since: ago(time.Hour), Hold: true, Never: true, Reason: codes.GangImpossible, Message: "not here"},
+		},
+		"as long as its user lets it wait": {
+			job: named, seen: jobstate.Observed{Now: mpitest.Now}, wrong: "not here", past: gang.Past{Since: ago(time.Hour)},
+			want: jobstate.GangState{
+				Since: ago(time.Hour), Hold: true, Never: true, Reason: codes.GangImpossible, Message: "not here",
+				Attempts: 1, EvictedAt: mpitest.Now, NextTry: mpitest.Now.Add(30 * time.Second), Again: time.Millisecond,
+			},
+		},
 		"all have a place": {
 			job: job, seen: func() jobstate.Observed {
 				seen := pending(made(time.Hour, time.Hour), made(time.Hour, time.Hour))
@@ -139,7 +152,7 @@ func TestClock(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			choice := gang.Choice{Backend: cmp.Or(test.backend, gang.PodGroup)}
+			choice := gang.Choice{Backend: cmp.Or(test.backend, gang.PodGroup), Wrong: test.wrong}
 			got := gang.Clock(test.job, test.seen, test.past, gang.State(choice, test.job, test.seen))
 			test.want.Backend, test.want.Wanted = choice.Backend, 3
 			if diff := diff(test.want, got); diff != "" {
@@ -164,6 +177,10 @@ func TestGaveUp(t *testing.T) {
 	out := jobstate.Judge(job, seen)
 	if out.Phase != v1alpha1.PhaseFailed || out.Reason != codes.GangTimeout {
 		t.Errorf("it is %s of %s: %s", out.Phase, out.Reason, out.Message)
+	}
+	seen.Gang.Never, seen.Gang.Message = true, "Only 2 of 3 pods fit"
+	if out := jobstate.Judge(job, seen); out.Reason != codes.GangNeverFits || !strings.Contains(out.Message, "Only 2 of 3 pods fit.") {
+		t.Errorf("one that never fits fails with %s: %s", out.Reason, out.Message)
 	}
 	seen.Launcher = mpitest.Launcher(job, batchv1.JobComplete)
 	if out := jobstate.Judge(job, seen); out.Phase != v1alpha1.PhaseSucceeded {

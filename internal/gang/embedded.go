@@ -205,21 +205,29 @@ func (p *pass) impossible(entry *Entry, f, empty fit) Held {
 	return held
 }
 
-// asks says how much of the scarcest resource each worker asks for.
+// asks says where pods have to be, and how much of the scarcest resource each worker asks for.
 func (p *pass) asks(entry *Entry, f fit) string {
-	if entry.Request.Launcher != nil && f.launcher < 0 {
+	if entry.Request.Launcher != nil && f.launcher < 0 && !entry.Request.Firmly {
 		return ": the launcher does not fit"
 	}
-	if entry.Request.Together != "" {
-		return fmt.Sprintf(": all pods must run on nodes with the same %s", entry.Request.Together)
+	var parts []string
+	if entry.Request.Firmly {
+		text := "all pods must run on nodes with the same " + entry.Request.Together
+		if f.domain != "" {
+			text += fmt.Sprintf(", of which %s has room for the most", f.domain)
+		}
+		parts = append(parts, text)
 	}
 	for _, a := range entry.Request.workerRequests() {
 		if a.Resource == f.short {
 			name, amount := p.nodes.Resources.text(a.Resource, a.Quantity)
-			return fmt.Sprintf(": each worker requests %s of %s", amount, name)
+			parts = append(parts, fmt.Sprintf("each worker requests %s of %s", amount, name))
 		}
 	}
-	return ""
+	if len(parts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(parts, "; ")
 }
 
 // shortage says what there is too little of. The message is empty if that is unknown.

@@ -33,7 +33,7 @@ func snapshotOf(nodes []jobstate.Node) *Snapshot {
 // missing sums the requests of the pods without a node, as the job's templates have them: changes that the API server made
 // to created pods are not kept.
 func missing(job mpi.Job, seen jobstate.Observed, resources *Resources) Request {
-	request := Request{Workers: int(job.Workers.Count), Together: job.Topology.Key, Firmly: job.Topology.Required}
+	request := Request{Workers: int(job.Workers.Count), Least: max(int(job.GangSize()-CountPlaced(job, seen)), 1), Together: job.Topology.Key, Firmly: job.Topology.Required}
 	placesLauncher := !job.Launcher.None && !job.Launcher.AfterWorkers
 	for _, pod := range PodsOf(job, seen) {
 		switch {

@@ -1,6 +1,8 @@
 package gang_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -253,6 +255,70 @@ func TestFits(t *testing.T) {
 			gang.Fits(job, test.seen, test.nodes, &state)
 			if got := state.Fits(); got != test.want {
 				t.Errorf("it says %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestFitsNever: a job is said to never fit if all nodes together cannot hold its pods.
+func TestFitsNever(t *testing.T) {
+	node := func(name string, seats, free int64) jobstate.Node {
+		list := func(n int64) corev1.ResourceList {
+			return corev1.ResourceList{"pods": resource.MustParse("100"), "example.com/seat": *resource.NewQuantity(n, resource.DecimalSI)}
+		}
+		return jobstate.Node{Name: name, Ready: true, Allocatable: list(seats), Free: list(free), Labels: map[string]string{corev1.LabelHostname: name}}
+	}
+	queued := jobstate.Observed{Queue: &jobstate.QueueState{}}
+	inOneHost := func(launcher, workers string) func(*mpi.Job) {
+		return func(j *mpi.Job) {
+			for group, template := range map[*string]*corev1.PodTemplateSpec{&launcher: &j.Launcher.Template, &workers: &j.Workers.Template} {
+				template.Annotations = map[string]string{"kueue.x-k8s.io/podset-required-topology": corev1.LabelHostname, "kueue.x-k8s.io/podset-group-name": *group}
+			}
+		}
+	}
+	request := func(launcher, worker string) func(*mpi.Job) {
+		return func(j *mpi.Job) {
+			for seats, template := range map[*string]*corev1.PodTemplateSpec{&launcher: &j.Launcher.Template, &worker: &j.Workers.Template} {
+				template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"example.com/seat": resource.MustParse(*seats)}
+			}
+		}
+	}
+	asks := func(j *mpi.Job) { j.Gang.Wanted = true }
+	nodes := []jobstate.Node{node("a", 3, 0), node("b", 2, 0)}
+	one := jobstate.Observed{Workers: []jobstate.Worker{mpitest.Worker(mpitest.Job(4), 0, corev1.PodPending, made(0, 0))}}
+	tests := map[string]struct {
+		workers int32
+		change  []func(*mpi.Job)
+		seen    jobstate.Observed
+		tainted bool
+		want    string
+	}{
+		"it fits when others have ended": {workers: 2, change: []func(*mpi.Job){request("2", "1")}},
+		"a part of it fits":              {workers: 4, change: []func(*mpi.Job){request("2", "1")}, want: "Only 4 of 5 pods fit on the cluster's 2 nodes, even if it is empty: each worker requests 1 of example.com/seat."},
+		"the launcher does not":          {workers: 2, change: []func(*mpi.Job){request("4", "1")}, want: "Only 2 of 3 pods fit on the cluster's 2 nodes, even if it is empty: the launcher does not fit."},
+		"one of its pods has a node":     {workers: 4, change: []func(*mpi.Job){request("2", "1")}, seen: one},
+		"enough of them fit":             {workers: 4, change: []func(*mpi.Job){request("2", "1"), func(j *mpi.Job) { j.Gang.MinAvailable = new(int32(3)) }}},
+		"no worker fits, as pods show":   {workers: 2, change: []func(*mpi.Job){request("1", "4")}},
+		"no worker fits, and it asks":    {workers: 2, change: []func(*mpi.Job){request("1", "4"), asks}, want: "Only 1 of 3 pods fit"},
+		"one domain of Kueue's is too small": {
+			workers: 3, change: []func(*mpi.Job){request("1", "1"), inOneHost("all", "all")}, seen: queued,
+			want: "Only 3 of 4 pods fit on the cluster's 2 nodes, even if it is empty: all pods must run on nodes with the same kubernetes.io/hostname, of which a has room for the most; each worker requests 1 of example.com/seat.",
+		},
+		"one domain of Kueue's holds the workers": {workers: 3, change: []func(*mpi.Job){request("1", "1"), inOneHost("", "")}, seen: queued},
+		"Kueue has chosen the domain":             {workers: 3, change: []func(*mpi.Job){request("1", "1"), inOneHost("all", "all")}, seen: jobstate.Observed{Queue: &jobstate.QueueState{Admitted: true}}},
+		"no worker fits, in a queue":              {workers: 2, change: []func(*mpi.Job){request("1", "4")}, seen: queued, want: "Only 1 of 3 pods fit"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			state, nodes := jobstate.GangState{}, slices.Clone(nodes)
+			for i := range nodes {
+				if test.tainted {
+					nodes[i].Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+				}
+			}
+			gang.FitsNever(mpitest.Job(test.workers, test.change...), test.seen, nodes, &state)
+			if state.Never != (test.want != "") || !strings.HasPrefix(state.Message, test.want) {
+				t.Errorf("never %t: %s\nwant %s", state.Never, state.Message, test.want)
 			}
 		})
 	}

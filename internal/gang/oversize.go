@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // Oversize is why no node can hold a pod, even if nothing else runs there.
@@ -65,34 +67,53 @@ func Oversized(pod *corev1.Pod, nodes []corev1.Node) *Oversize {
 	return &found
 }
 
-// Room returns how many such pods the nodes that a pod may run on can hold, at most, if nothing else runs there, and how
-// many such nodes there are. Nodes that are not ready, or cordoned, count.
-func Room(pod *corev1.Pod, nodes []corev1.Node) (pods int64, eligible int) {
-	requests := PodRequests(pod).DeepCopy()
-	if requests == nil {
-		requests = corev1.ResourceList{}
+// Crowded returns why not all pods of a new job find room at once, though each of them does; "" if they do, or if no node is registered. The
+// launcher and the worker are as the API server completes them, nil if the job has none. Nodes that are not ready, or cordoned, count, and
+// what runs there does not. A queue may add tolerations.
+func Crowded(job mpi.Job, launcher, worker *corev1.Pod, nodes []corev1.Node) string {
+	snapshot := &Snapshot{Resources: NewResources()}
+	inQueue := job.Queue != ""
+	if inQueue {
+		if job = job.WithKueueTopology(); job.Launcher.None {
+			launcher = nil
+		}
 	}
-	requests[corev1.ResourcePods] = *resource.NewQuantity(1, resource.DecimalSI)
-	shape := NewResources().ShapeOf(pod)
 	for i := range nodes {
 		node := &nodes[i]
-		takes := (&Node{Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints}).takes(&shape, true)
-		if len(node.Status.Allocatable) == 0 || !takes {
+		if len(node.Status.Allocatable) == 0 {
+			// Its kubelet has not registered it yet.
 			continue
 		}
-		eligible++
-		room := float64(math.MaxInt32)
-		for name, requested := range requests {
-			have, offered := node.Status.Allocatable[name]
-			if requested.Sign() <= 0 || !offered && name == corev1.ResourcePods {
-				continue
-			}
-			// Decimal fractions are not exact.
-			room = min(room, have.AsApproximateFloat64()/requested.AsApproximateFloat64()+1e-9)
+		allocatable := node.Status.Allocatable
+		if _, counted := allocatable[corev1.ResourcePods]; !counted {
+			allocatable = maps.Clone(allocatable)
+			allocatable[corev1.ResourcePods] = *resource.NewQuantity(math.MaxInt32, resource.DecimalSI)
 		}
-		pods = min(pods+int64(room), math.MaxInt32)
+		of := Node{Name: node.Name, Labels: node.Labels, Taints: node.Spec.Taints, Ready: true, Allocatable: snapshot.Resources.Totals(allocatable)}
+		if inQueue {
+			of.Taints = nil
+		}
+		snapshot.Nodes = append(snapshot.Nodes, of)
 	}
-	return pods, eligible
+	if len(snapshot.Nodes) == 0 {
+		return ""
+	}
+	slices.SortFunc(snapshot.Nodes, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	entry := Entry{UID: job.UID, Request: Request{Workers: int(max(job.Workers.Count, 0)), Together: job.Topology.Key, Firmly: job.Topology.Required}}
+	if launcher != nil {
+		entry.Request.Launcher = new(snapshot.Resources.ShapeOf(launcher))
+	}
+	if worker != nil {
+		entry.Request.Worker = new(snapshot.Resources.ShapeOf(worker))
+	}
+	if entry.Request.Least = int(job.GangSize()); job.Launcher.AfterWorkers {
+		entry.Request.Least++
+	}
+	p := pass{nodes: snapshot, empty: snapshot.empty(), ever: map[string]bool{}}
+	if never, empty := p.never(&entry, fit{}); never {
+		return p.impossible(&entry, fit{}, empty).Message
+	}
+	return ""
 }
 
 // shortOn returns what a node has too little of for a pod, sorted by name.

@@ -3,6 +3,7 @@ package gang
 import (
 	"cmp"
 	"encoding/json"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -314,6 +315,8 @@ type fit struct {
 	pods, nodes int
 	// short is the resource of which most nodes have too little for one worker more, -1 where that is none's fault.
 	short int
+	// domain is the value of the label of which all nodes have the same; empty if they may be anywhere.
+	domain string
 }
 
 func (f fit) ok() bool {
@@ -335,8 +338,9 @@ func (s *Snapshot) fit(free space, request Request, ever bool) fit {
 	}
 	best := fit{request: request, launcher: -1, rooms: s.rooms(), short: -1}
 	size := 0
-	for _, place := range s.placesBy(request.Together) {
-		f := s.fitOn(free, request, ever, place)
+	for value, nodes := range s.placesBy(request.Together) {
+		f := s.fitOn(free, request, ever, nodes)
+		f.domain = value
 		total := 0
 		for _, n := range f.rooms {
 			total += n
@@ -353,8 +357,8 @@ func (s *Snapshot) fit(free space, request Request, ever bool) fit {
 	return s.fitOn(free, request, ever, nil)
 }
 
-// placesBy are the nodes of each value of a label, in the order of the values.
-func (s *Snapshot) placesBy(label string) [][]bool {
+// placesBy are the values of a label with the nodes of each, in the order of the values.
+func (s *Snapshot) placesBy(label string) iter.Seq2[string, []bool] {
 	places := map[string][]bool{}
 	for i := range s.Nodes {
 		value, has := s.Nodes[i].Labels[label]
@@ -366,11 +370,13 @@ func (s *Snapshot) placesBy(label string) [][]bool {
 		}
 		places[value][i] = true
 	}
-	all := make([][]bool, 0, len(places))
-	for _, value := range slices.Sorted(maps.Keys(places)) {
-		all = append(all, places[value])
+	return func(yield func(string, []bool) bool) {
+		for _, value := range slices.Sorted(maps.Keys(places)) {
+			if !yield(value, places[value]) {
+				return
+			}
+		}
 	}
-	return all
 }
 
 // fitOn finds room for a request on some of the nodes, or on all where that is nil. It is exact: workers are alike, so
@@ -403,7 +409,9 @@ func (s *Snapshot) fitOn(free space, request Request, ever bool, on []bool) fit 
 		f.pods++
 	}
 	f.pods += min(total, request.Workers)
-	f.short = shortOf.most()
+	if short := shortOf.most(); short >= 0 {
+		f.short = short
+	}
 	return f
 }
 
@@ -436,13 +444,16 @@ func (f *fit) placeLauncher(s *Snapshot, free space, ever bool, on []bool) (loss
 		if f.rooms[i] == 0 {
 			f.nodes++
 		}
-		beside := f.rooms[i]
+		beside, short := f.rooms[i], -1
 		if beside > 0 {
-			beside, _ = free[i].roomFor(f.request.Worker.Requests, f.request.Launcher.Requests)
+			beside, short = free[i].roomFor(f.request.Worker.Requests, f.request.Launcher.Requests)
 		}
 		lost := min(f.rooms[i], f.request.Workers) - min(beside, f.request.Workers)
 		if f.launcher < 0 || lost < loss || lost == loss && f.rooms[i] < worth {
 			f.launcher, loss, worth, left = i, lost, f.rooms[i], beside
+			if f.short = -1; lost > 0 {
+				f.short = short
+			}
 		}
 	}
 	if f.launcher >= 0 {

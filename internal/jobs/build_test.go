@@ -506,10 +506,24 @@ func TestTrainJobPods(t *testing.T) {
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	invalid := metav1.Status{Status: metav1.StatusFailure, Code: 422, Reason: metav1.StatusReasonInvalid, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: "spec.b", Message: "is wrong"}, {Field: "spec.a", Message: "is required"}, {Field: "spec.a", Message: "is required"}}}}
+	policy := func(message string) error {
+		status := invalid
+		status.Details = &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: message}}}
+		return &apierrors.StatusError{ErrStatus: status}
+	}
 	for name, test := range map[string]struct {
 		err  error
 		want string
 	}{
+		"a policy": {
+			policy("ValidatingAdmissionPolicy 'mpijob-limits' with binding 'mpijob-limits' denied request: spec.x: Invalid value: 5: must be at most 4"),
+			"mpijob/pi is not valid: spec.x: Invalid value: 5: must be at most 4",
+		},
+		"a policy of others": {
+			policy("ValidatingAdmissionPolicy 'owners' with binding 'all' denied request: a job needs the label owner"),
+			"mpijob/pi is not valid: a job needs the label owner (ValidatingAdmissionPolicy owners)",
+		},
+		"no field":      {policy("too much"), "mpijob/pi is not valid: too much"},
 		"taken":         {statusError(0, ""), ""},
 		"invalid":       {&apierrors.StatusError{ErrStatus: invalid}, "mpijob/pi is not valid: spec.a: is required; spec.b: is wrong"},
 		"unknown field": {errors.New(`strict decoding error: unknown field "spec.x"`), `mpijob/pi is not valid: unknown field "spec.x"`},

@@ -14,9 +14,12 @@ import (
 type Clone struct {
 	// Original is the original job's user fields, and Job the new job, which is not created yet.
 	Original, Job *unstructured.Unstructured
+	// Note is about a part of the original that the clone keeps although it may no longer fit; empty for none.
+	Note string
 }
 
-// Clone returns a job with the fields of another and some changes. It is not suspended. An empty name is replaced by the
+// Clone returns a job with the fields of another and some changes. It is not suspended. The number of ranks in its command follows the
+// number of its slots, if the original starts as many ranks as it has slots. An empty name is replaced by the
 // original's name with the next free number. Of a deleted job, the fields are those in its report. It fails with DeletedError,
 // InvalidError, or MaskedError if the changes do not set all fields that are masked there.
 func (c *Client) Clone(ctx context.Context, job Job, name string, changes ...Change) (Clone, error) {
@@ -38,6 +41,7 @@ func (c *Client) clone(ctx context.Context, job Job, name string, changes ...Cha
 	if err := Apply(clone, changes...); err != nil {
 		return Clone{}, err
 	}
+	note := c.followRanks(ctx, original, clone)
 	if name == "" {
 		var err error
 		if name, err = c.nextName(ctx, job.Namespace, clone.GetName()); err != nil {
@@ -45,7 +49,7 @@ func (c *Client) clone(ctx context.Context, job Job, name string, changes ...Cha
 		}
 	}
 	clone.SetName(name)
-	return Clone{Original: original, Job: clone}, nil
+	return Clone{Original: original, Job: clone, Note: note}, nil
 }
 
 // UserFields returns a copy of a job without the fields that the API server, controllers and the operator have added.

@@ -78,10 +78,26 @@ func setWords(job *unstructured.Unstructured, command []string) {
 	_ = editorFor(job.GetKind()).SetCommand(job, words) // a job without a launcher has no command
 }
 
-// CloneWithSpec returns a job with the fields of another, changed as its specification (SpecOf) differs from a new one. Fields
-// that no specification contains are kept. It fails as SpecOf and Build do, and
+// CloneEdited returns a job as Clone does, of which edit changes the specification (SpecOf) before the other changes are made. It fails
+// as CloneWithSpec does.
+func (c *Client) CloneEdited(ctx context.Context, job Job, name string, edit func(*Spec), changes ...Change) (Clone, error) {
+	spec, _, err := c.SpecOf(ctx, job)
+	if err != nil {
+		return Clone{}, err
+	}
+	edit(&spec)
+	if spec.Name = name; name == "" {
+		if spec.Name, err = c.nextName(ctx, job.Namespace, job.Name); err != nil {
+			return Clone{}, err
+		}
+	}
+	return c.CloneWithSpec(ctx, job, spec, changes...)
+}
+
+// CloneWithSpec returns a job with the fields of another, changed as its specification (SpecOf) differs from a new one, and with other
+// changes. Fields that no specification contains are kept. It fails as SpecOf and Build do, and
 // with MaskedError as Clone does.
-func (c *Client) CloneWithSpec(ctx context.Context, job Job, spec Spec) (Clone, error) {
+func (c *Client) CloneWithSpec(ctx context.Context, job Job, spec Spec, changes ...Change) (Clone, error) {
 	before, _, err := c.SpecOf(ctx, job)
 	if err != nil {
 		return Clone{}, err
@@ -128,7 +144,11 @@ func (c *Client) CloneWithSpec(ctx context.Context, job Job, spec Spec) (Clone, 
 			return Clone{}, err
 		}
 	}
-	return Clone{Original: original, Job: clone}, checkMasked(job, clone)
+	if err := Apply(clone, changes...); err != nil {
+		return Clone{}, err
+	}
+	note := c.followRanks(ctx, original, clone)
+	return Clone{Original: original, Job: clone, Note: note}, checkMasked(job, clone)
 }
 
 // ChangesOf returns the changes that make the clone from the original's fields, as Clone does.
@@ -198,6 +218,7 @@ func (c *Client) readSpec(ctx context.Context, job *unstructured.Unstructured) (
 		spec.RDMA = rdma
 	}
 	spec.Profile, _ = mpi.ParseProfile(job.GetAnnotations())
+	spec.WaitForQuota, _ = mpi.ParseWaitForQuota(job.GetAnnotations())
 	spec.readMetadata(job)
 	if job.GetKind() == trainjob.Kind {
 		err := c.readTrainJob(ctx, job, &spec)

@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -70,5 +72,76 @@ func TestSuspendIsNotCloned(t *testing.T) {
 		if diff := cmp.Diff(parsed(t, test.want).Object, job.Object); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
+	}
+}
+
+// TestRanksFollow: the number of ranks in the command of a clone is that of its slots, if the original's was that of the original's.
+func TestRanksFollow(t *testing.T) {
+	t.Parallel()
+	const mpiJob = `
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: pi}
+spec:
+  slotsPerWorker: 2
+  mpiReplicaSpecs:
+    Launcher: {template: {spec: {containers: [{name: l, image: i, command: %s}]}}}
+    Worker: {replicas: 2, template: {spec: {containers: [{name: w, image: i}]}}}
+`
+	const trainJob = `
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata: {name: pi}
+spec: {runtimeRef: {name: %s}, trainer: {numNodes: 4, command: %s}}
+`
+	runtimes := object(t, `
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: mpi}
+spec:
+  mlPolicy: {numNodes: 1, mpi: {numProcPerNode: 1, runLauncherAsNode: true}}
+  template:
+    spec:
+      replicatedJobs:
+      - {name: launcher, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: node, image: i}]}}}}}
+      - {name: node, template: {spec: {template: {spec: {containers: [{name: node, image: i}]}}}}}
+`)
+	runtimes.SetNamespace("")
+	workers := []Change{{Field: "workers", Value: "8"}}
+	for name, test := range map[string]struct {
+		job     string
+		changes []Change
+		want    []string
+		note    string
+	}{
+		"of create":            {fmt.Sprintf(mpiJob, `[mpirun, --tag-output, -n, "4", train, -n, "4"]`), workers, []string{"mpirun", "--tag-output", "-n", "16", "train", "-n", "4"}, ""},
+		"of a user":            {fmt.Sprintf(mpiJob, `[/usr/bin/mpiexec, --mca, btl, tcp, --bind-to, core, -np, "4", train]`), workers, []string{"/usr/bin/mpiexec", "--mca", "btl", "tcp", "--bind-to", "core", "-np", "16", "train"}, ""},
+		"with other slots":     {fmt.Sprintf(mpiJob, `[mpirun, -n, "4", train]`), []Change{{Field: "slots", Value: "3"}}, []string{"mpirun", "-n", "6", "train"}, ""},
+		"by paths":             {fmt.Sprintf(mpiJob, `[mpirun, -n, "4", train]`), []Change{{Field: "spec.slotsPerWorker", Value: "1"}}, []string{"mpirun", "-n", "2", "train"}, ""},
+		"another number":       {fmt.Sprintf(mpiJob, `[mpirun, -n, "3", train]`), workers, []string{"mpirun", "-n", "3", "train"}, "the command still starts 3 ranks, and the job now has 16 slots instead of 4"},
+		"in a script":          {fmt.Sprintf(mpiJob, `[sh, -c, "mpirun -np 4 train && x"]`), workers, []string{"sh", "-c", "mpirun -np 4 train && x"}, "the command still starts 4 ranks"},
+		"none":                 {fmt.Sprintf(mpiJob, `[mpirun, --oversubscribe, train, -n, "4"]`), workers, []string{"mpirun", "--oversubscribe", "train", "-n", "4"}, ""},
+		"nothing to follow":    {fmt.Sprintf(mpiJob, `[mpirun, -n, "3", train]`), []Change{{Field: "image", Value: "new"}}, []string{"mpirun", "-n", "3", "train"}, ""},
+		"another command":      {fmt.Sprintf(mpiJob, `[mpirun, -n, "4", train]`), append([]Change{{Field: "command", Value: "mpirun -n 5 other"}}, workers...), []string{"mpirun", "-n", "5", "other"}, ""},
+		"of a TrainJob":        {fmt.Sprintf(trainJob, "mpi", `[mpirun, --tag-output, -n, "4", train]`), workers, []string{"mpirun", "--tag-output", "-n", "8", "train"}, ""},
+		"by a TrainJob's GPUs": {fmt.Sprintf(trainJob, "mpi", `[mpirun, -n, "4", train]`), []Change{{Field: "gpu", Value: "2"}}, []string{"mpirun", "-n", "8", "train"}, ""},
+		"an unknown runtime":   {fmt.Sprintf(trainJob, "gone", `[mpirun, -n, "4", train]`), workers, []string{"mpirun", "-n", "4", "train"}, "the runtime gone does not exist"},
+		"its image":            {fmt.Sprintf(trainJob, "gone", `[mpirun, -n, "4", train]`), []Change{{Field: "image", Value: "new"}}, []string{"mpirun", "-n", "4", "train"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := object(t, test.job)
+			c, _ := newServer(t, job, runtimes.DeepCopy())
+			clone, err := c.Clone(t.Context(), FromObject(job), "next", test.changes...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, FromObject(clone.Job).Summary().Command); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if (clone.Note == "") != (test.note == "") || !strings.Contains(clone.Note, test.note) {
+				t.Errorf("the note is %q, want %q", clone.Note, test.note)
+			}
+		})
 	}
 }

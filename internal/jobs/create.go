@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -34,10 +36,28 @@ func (c *Client) Create(ctx context.Context, job *unstructured.Unstructured, dry
 	}
 	var reasons []string
 	for _, cause := range status.Status().Details.Causes {
-		reasons = append(reasons, fmt.Sprintf("%s: %s", cause.Field, cause.Message))
+		reasons = append(reasons, reasonOf(cause))
 	}
 	slices.Sort(reasons) // the API server returns them in any order
 	return &RejectedError{Name: name, Reasons: slices.Compact(reasons)}
+}
+
+// policyDenial is how the API server reports what a ValidatingAdmissionPolicy refuses (apiserver/pkg/admission/plugin/policy/validating).
+var policyDenial = regexp.MustCompile(`^ValidatingAdmissionPolicy '([^']+)' with binding '[^']+' denied request: `)
+
+// reasonOf returns a reason of the API server as a text with its field. The message of a policy names the field itself, if there is one.
+func reasonOf(cause metav1.StatusCause) string {
+	if cause.Field != "" {
+		return cause.Field + ": " + cause.Message
+	}
+	denied := policyDenial.FindStringSubmatch(cause.Message)
+	switch {
+	case denied == nil:
+		return cause.Message
+	case strings.HasPrefix(denied[1], "mpijob-"):
+		return cause.Message[len(denied[0]):]
+	}
+	return fmt.Sprintf("%s (ValidatingAdmissionPolicy %s)", cause.Message[len(denied[0]):], denied[1])
 }
 
 // Check validates a job without the API server, as far as the operator can. It returns warnings about a job that runs but

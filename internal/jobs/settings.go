@@ -137,7 +137,7 @@ var settings = []SettingGroup{
 		},
 		{
 			Name: "annotations", Python: "annotations", Text: "Annotations of the job",
-			Absent: "Annotations with an effect have settings of their own; others can be written in YAML",
+			Absent: "What users set often has a setting of its own; others can be written in YAML",
 			MPIJob: jobField("metadata.annotations"), TrainJob: jobField("metadata.annotations"),
 		},
 	}},
@@ -236,7 +236,7 @@ var settings = []SettingGroup{
 			MPIJob: jobField("metadata.labels[kueue.x-k8s.io/queue-name]"), TrainJob: jobField("metadata.labels[kueue.x-k8s.io/queue-name]"),
 		},
 		{
-			Name: "priority", Flag: "priority", Python: "priority", Form: "priority", Text: "PriorityClass of the pods; with a runtime, WorkloadPriorityClass of the queue",
+			Name: "priority", Flag: "priority", Python: "priority", Form: "priority", Text: "PriorityClass of the pods, also in a queue; with a runtime, WorkloadPriorityClass of Kueue, which requires a queue",
 			MPIJob:   podField(inPods, "priorityClassName"),
 			TrainJob: jobField("metadata.labels[kueue.x-k8s.io/priority-class]").only("requires a queue: a TrainJob has no field for the PriorityClass of its pods"),
 		},
@@ -260,6 +260,10 @@ var settings = []SettingGroup{
 			Name: "profile", Flag: "profile", Form: "profile", Text: "Count and time the calls of MPI in each rank",
 			Absent: "In Python, it is one of the annotations",
 			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/profile]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/profile]").only(withMPI),
+		},
+		{
+			Name: "waitForQuota", Flag: "wait-for-quota", Python: "wait_for_quota", Form: "waitForQuota", Text: "Wait if the quotas of the namespace have no room for the job now, instead of refusing it",
+			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/wait-for-quota]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/wait-for-quota]").only(withMPI),
 		},
 		{
 			Name: "gangTimeout", Flag: "gang-timeout", Python: "gang_timeout", Form: "gangMinutes", Text: "Schedule all pods together, and give up an attempt after this time, such as 10m", Limits: wholeSeconds,

@@ -20,6 +20,10 @@ const settingsIntro = `# Settings of a job
 What can be set of a new job: on the command line, in Python, in the dashboard's wizard, and where the job has it. All of them create the
 same job. What is not here can be set in YAML, with ` + "`create -f`, `MPIJob.from_yaml` or the wizard's step YAML" + `.
 
+` + "`clone`" + ` and ` + "`update`" + ` change a copy by the same flags: what can be listed is added to the original's, ` + "`--command`" + ` is the launcher's
+whole command, and ` + "`--grace-period`" + ` of ` + "`update`" + ` is that of the pods that it ends. The dashboard's clone is the wizard. In Python, ` + "`clone`" + `
+takes the names that its reference lists, and the path of any field.
+
 With a runtime the job is a TrainJob, otherwise an MPIJob. *All pods*, *workers* and *launcher* are the pod templates of an MPIJob. Of a
 TrainJob they are ` + "`spec.runtimePatches`" + `, which change the pods of the runtime; with Kubeflow Trainer v2.1, ` + "`spec.podTemplateOverrides`" + `.
 

@@ -14,6 +14,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // examples set each setting. Settings without a field in a specification have no entry.
@@ -49,6 +51,7 @@ var examples = map[string]func(*Spec){
 	"topology":        func(s *Spec) { s.Topology = "topology.kubernetes.io/zone" },
 	"rdma":            func(s *Spec) { s.RDMA = "required" },
 	"profile":         func(s *Spec) { s.Profile = true },
+	"waitForQuota":    func(s *Spec) { s.WaitForQuota = true },
 	"gangTimeout":     func(s *Spec) { s.GangTimeout = 10 * time.Minute },
 	"imagePullSecret": func(s *Spec) { s.ImagePullSecrets = []string{"registry"} },
 	"serviceAccount":  func(s *Spec) { s.ServiceAccount = "trainer" },
@@ -193,6 +196,35 @@ func TestSettingsAreComplete(t *testing.T) {
 			if (e.Field == "") == (e.Reason == "") {
 				t.Errorf("%s of a %s needs either a field or a reason", s.Name, kind)
 			}
+		}
+	}
+}
+
+// withoutSetting are the annotations of jobs that are no settings, with the reasons.
+var withoutSetting = map[string]string{
+	mpi.AnnotationLaunch:            "it is for images of mpi-operator with OpenSSH, whose jobs are written in YAML",
+	mpi.AnnotationPreferredTopology: "it is the prefix prefer: of topology",
+	mpi.AnnotationRequeues:          "it tunes gangTimeout, which few jobs need",
+	mpi.AnnotationSilence:           "it can be set on a running job, with kubectl annotate",
+	mpi.AnnotationSuspendInQueue:    "suspend and resume set it",
+	mpi.AnnotationTraceParent:       "programs that create jobs set it",
+}
+
+// TestAnnotationsAreSettings: what users set on jobs by annotations, the interfaces set, too.
+func TestAnnotationsAreSettings(t *testing.T) {
+	t.Parallel()
+	set := map[string]bool{}
+	for _, s := range allSettings() {
+		for _, e := range []Expression{s.MPIJob, s.TrainJob} {
+			if name, is := strings.CutPrefix(e.Field, "metadata.annotations["); is {
+				set[strings.TrimSuffix(name, "]")] = true
+			}
+		}
+	}
+	for _, a := range mpi.Annotations() {
+		ofJobs := slices.Contains(a.On, mpi.KindMPIJob) || slices.Contains(a.On, mpi.KindTrainJob)
+		if a.SetBy == "" && ofJobs && set[a.Name] == (withoutSetting[a.Name] != "") {
+			t.Errorf("%s is a setting: %v, but the reason why it is none is %q", a.Name, set[a.Name], withoutSetting[a.Name])
 		}
 	}
 }

@@ -66,6 +66,8 @@ type Spec struct {
 	RDMA string `json:"rdma,omitempty"`
 	// Profile has the calls of MPI in each rank counted and timed.
 	Profile bool `json:"profile,omitempty"`
+	// WaitForQuota has the job wait if the namespace's quotas have no room for it now, instead of being refused.
+	WaitForQuota bool `json:"waitForQuota,omitempty"`
 	// Volumes are mounted by all pods.
 	Volumes []Volume `json:"volumes,omitempty"`
 	// Output is a volume for results; every rank has its path in the variable OUTPUT_DIR. Each job has a folder of its own
@@ -296,6 +298,9 @@ func (s Spec) annotations() map[string]string {
 	}
 	if s.Profile {
 		annotations[mpi.AnnotationProfile] = "true"
+	}
+	if s.WaitForQuota {
+		annotations[mpi.AnnotationWaitForQuota] = "true"
 	}
 	if s.RDMA != "" {
 		annotations[mpi.AnnotationRDMA] = s.RDMA

@@ -260,6 +260,16 @@ func (j Job) Summary() kinds.Summary {
 	return editorFor(j.Kind).Summarize(j.Object)
 }
 
+// PodSummary returns Summary with what the job leaves to its runtime: the image and the resources that its report has.
+func (j Job) PodSummary() kinds.Summary {
+	summary, run := j.Summary(), ptr.Deref(j.Status().Run, v1alpha1.Run{})
+	summary.Image = cmp.Or(summary.Image, run.Image)
+	if len(summary.Worker.Requests)+len(summary.Worker.Limits) == 0 {
+		summary.Worker.Requests, summary.Worker.Limits = run.Requests, run.Limits
+	}
+	return summary
+}
+
 // CommandText returns the job's command as it is written in a shell; for a deleted job as its report contains it, masked.
 func (j Job) CommandText() string {
 	if j.Object == nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -243,6 +244,26 @@ func TestResourcesText(t *testing.T) {
 		}
 		if got := ResourcesText(resources); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestPodSummary: what a TrainJob leaves to its runtime is what its report has.
+func TestPodSummary(t *testing.T) {
+	t.Parallel()
+	requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+	report := reportFor("TrainJob", "pi", "u", v1alpha1.JobReportStatus{Run: &v1alpha1.Run{Image: "runtime:1", Requests: requests}})
+	for name, test := range map[string]struct{ job, image, cpu string }{
+		"of the runtime": {"{kind: TrainJob, metadata: {name: pi}, spec: {runtimeRef: {name: r}}}", "runtime:1", "2"},
+		"of the job": {
+			"{kind: TrainJob, metadata: {name: pi}, spec: {runtimeRef: {name: r}, trainer: {image: own, resourcesPerNode: {requests: {cpu: 3}}}}}", "own", "3",
+		},
+	} {
+		job := FromObject(parsed(t, test.job))
+		job.Report = report
+		got := job.PodSummary()
+		if got.Image != test.image || got.Worker.Requests.Cpu().String() != test.cpu || got.Runtime != "r" {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func finished(j mpi.Job, o Observed) *mpi.Finish {
 	case finish != nil:
 		return finish
 	case o.Gang != nil && o.Gang.GaveUp:
-		return &mpi.Finish{Reason: codes.GangTimeout, Message: o.Gang.gaveUp(), At: o.Now}
+		return &mpi.Finish{Reason: o.Gang.failure(), Message: o.Gang.gaveUp(), At: o.Now}
 	case j.Lifecycle.Suspended:
 		return nil
 	}

@@ -104,6 +104,17 @@ func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly + " MST") }
 // (k8s.io/kubernetes/pkg/scheduler/framework/plugins/gangscheduling).
 func IsOfGang(message string) bool { return strings.Contains(message, "minCount (") }
 
+// failure is the reason of a job that was put back too often: that a longer time would not have helped, or that the time was over.
+func (g GangState) failure() codes.Code {
+	switch {
+	case g.Never && g.Reason == codes.GangImpossible:
+		return codes.GangImpossible
+	case g.Never:
+		return codes.GangNeverFits
+	}
+	return codes.GangTimeout
+}
+
 // gaveUp describes why the job has failed.
 func (g GangState) gaveUp() string {
 	text := fmt.Sprintf("Timeout at %s: %s could not be scheduled together", clock(g.EvictedAt), phrase.Count(g.Wanted, "pod"))

@@ -64,10 +64,11 @@ func Judge(j mpi.Job, o Observed) Outcome {
 		return out
 	case j.Lifecycle.Suspended && o.Queue != nil && (o.Queue.Stopped || j.SuspendedInQueue):
 		out.Phase, out.Reason, out.Message = v1alpha1.PhaseSuspended, codes.Suspended, codes.Status(codes.Suspended, map[string]string{"message": o.Queue.stopped(j)})
-	case j.Lifecycle.Suspended && o.Queue != nil && !o.Queue.Admitted:
-		out.Phase, out.Reason, out.Message, out.NeedsAction = v1alpha1.PhaseQueued, codes.Queued, o.Queue.text(), o.Queue.Never
+	case j.Lifecycle.Suspended && o.Queue != nil:
+		// The queue resumes one that it has admitted.
+		out.Phase, out.Reason, out.Message, out.NeedsAction = v1alpha1.PhaseQueued, codes.Queued, o.Queue.text(), o.Queue.Never || o.Queue.NeverFits != ""
 	case j.Lifecycle.Suspended:
-		out.Phase, out.Reason, out.Message = v1alpha1.PhaseSuspended, codes.Suspended, codes.Status(codes.Suspended, nil)
+		out.Phase, out.Reason, out.Message = v1alpha1.PhaseSuspended, codes.Suspended, codes.Status(codes.Suspended, suspendedWithout(j))
 	case j.Launcher.None && out.Workers.Running > 0 && out.Workers.Running+out.Workers.Succeeded >= out.Workers.Wanted:
 		out.Phase, out.Reason, out.Message = v1alpha1.PhaseRunning, codes.Running, codes.Status(codes.Running, map[string]string{"workers": fmt.Sprintf("%d of %s", out.Workers.Running, phrase.Count(out.Workers.Wanted, "worker"))})
 	case launcherUp(o) && out.Workers.Running >= out.Workers.Wanted, launcherDone(o):
@@ -84,6 +85,14 @@ func Judge(j mpi.Job, o Observed) Outcome {
 		out.Launcher = &Tally{Wanted: 1}
 	}
 	return out
+}
+
+// suspendedWithout returns the values of the message of a job that is suspended in no queue. One that names a queue waits for Kueue.
+func suspendedWithout(j mpi.Job) map[string]string {
+	if j.Queue == "" {
+		return nil
+	}
+	return map[string]string{"message": fmt.Sprintf("Suspended. The job names queue %s, but Kueue, which would resume it, was not found on the cluster.", j.Queue)}
 }
 
 // runningFigures returns the values of the message of a job whose launcher runs.

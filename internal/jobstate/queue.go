@@ -33,10 +33,16 @@ type QueueState struct {
 	Evicted   string
 	EvictedAt time.Time
 	Requeues  int32
+	// NeverFits is a sentence about why no nodes can ever hold all of the job's pods, while it waits for its next attempt because
+	// of that; else empty.
+	NeverFits string
 }
 
-// text describes what a job that is not admitted waits for.
+// text describes what a job waits for that its queue has not resumed.
 func (q QueueState) text() string {
+	if q.Admitted {
+		return fmt.Sprintf("Admitted by queue %s. Waiting for Kueue to resume the job.", q.Name)
+	}
 	values := map[string]string{"queue": q.Name}
 	switch {
 	case q.Position > 0 && q.Total > 0:
@@ -46,6 +52,9 @@ func (q QueueState) text() string {
 	}
 	if q.Message != "" {
 		values["message"] = " " + phrase.Sentence(q.Message)
+	}
+	if q.NeverFits != "" {
+		values["message"] += " " + phrase.Sentence(q.NeverFits)
 	}
 	if q.Evicted != "" {
 		values["message"] += " Evicted after admission: " + phrase.Sentence(q.Evicted)

@@ -90,21 +90,22 @@ func TestTextsOfQueuedJobs(t *testing.T) {
 		reason codes.Code
 		want   string
 	}{
-		"nothing known":        {queue(func(*jobstate.QueueState) {}), codes.Queued, "Waiting in queue team."},
-		"a position":           {queue(func(q *jobstate.QueueState) { q.Position = 2 }), codes.Queued, "Waiting in queue team: position 2."},
-		"two positions":        {queue(func(q *jobstate.QueueState) { q.Position, q.Total = 2, 7 }), codes.Queued, "Waiting in queue team: position 2, about 7 among all queues that share its quota."},
-		"a message":            {queue(func(q *jobstate.QueueState) { q.Message = "no quota" }), codes.Queued, "Waiting in queue team. no quota."},
-		"evicted before":       {queue(func(q *jobstate.QueueState) { q.Message, q.Evicted = "no quota", "preempted" }), codes.Queued, "Waiting in queue team. no quota. Evicted after admission: preempted."},
-		"stopped by a user":    {queue(func(q *jobstate.QueueState) { q.Never, q.Stopped = true, true }), codes.Suspended, "Suspended: a user deactivated Workload w. To wait in queue team again, run kubectl odh mpijob resume pi."},
-		"it can never start":   {queue(func(q *jobstate.QueueState) { q.Never, q.Message = true, "too large" }), codes.Queued, "Waiting in queue team. too large."},
-		"admitted, but paused": {queue(func(q *jobstate.QueueState) { q.Admitted = true }), codes.Suspended, "Suspended. Pods are deleted until the job is resumed."},
+		"nothing known":         {queue(func(*jobstate.QueueState) {}), codes.Queued, "Waiting in queue team."},
+		"a position":            {queue(func(q *jobstate.QueueState) { q.Position = 2 }), codes.Queued, "Waiting in queue team: position 2."},
+		"two positions":         {queue(func(q *jobstate.QueueState) { q.Position, q.Total = 2, 7 }), codes.Queued, "Waiting in queue team: position 2, about 7 among all queues that share its quota."},
+		"a message":             {queue(func(q *jobstate.QueueState) { q.Message = "no quota" }), codes.Queued, "Waiting in queue team. no quota."},
+		"evicted before":        {queue(func(q *jobstate.QueueState) { q.Message, q.Evicted = "no quota", "preempted" }), codes.Queued, "Waiting in queue team. no quota. Evicted after admission: preempted."},
+		"stopped by a user":     {queue(func(q *jobstate.QueueState) { q.Never, q.Stopped = true, true }), codes.Suspended, "Suspended: a user deactivated Workload w. To wait in queue team again, run kubectl odh mpijob resume pi."},
+		"it can never start":    {queue(func(q *jobstate.QueueState) { q.Never, q.Message = true, "too large" }), codes.Queued, "Waiting in queue team. too large."},
+		"it never fits":         {queue(func(q *jobstate.QueueState) { q.Message, q.NeverFits = "tried once", "only 2 of 3 pods fit" }), codes.Queued, "Waiting in queue team. tried once. only 2 of 3 pods fit."},
+		"admitted a moment ago": {queue(func(q *jobstate.QueueState) { q.Admitted = true }), codes.Queued, "Admitted by queue team. Waiting for Kueue to resume the job."},
 	} {
 		job := mpitest.Job(1, func(j *mpi.Job) { j.Queue, j.Lifecycle.Suspended = "team", true })
 		out := jobstate.Judge(job, jobstate.Observed{Now: mpitest.Now, Queue: &test.queue})
 		if out.Reason != test.reason || out.Message != test.want {
 			t.Errorf("%s: %s\n got %s\nwant %s", name, out.Reason, out.Message, test.want)
 		}
-		if needs := test.queue.Never && !test.queue.Stopped; out.NeedsAction != needs {
+		if needs := test.queue.Never && !test.queue.Stopped || test.queue.NeverFits != ""; out.NeedsAction != needs {
 			t.Errorf("%s: needs action: %t", name, out.NeedsAction)
 		}
 	}

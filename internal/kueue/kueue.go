@@ -66,6 +66,9 @@ const (
 // ReasonLacksResource is the reason of a job that requests a resource for which its queue has no quota.
 const ReasonLacksResource = "LacksResource"
 
+// ReasonStopped is the reason of a job whose queue admits none: an administrator has stopped it, or its configuration is incomplete.
+const ReasonStopped = "QueueStopped"
+
 // ReasonDeactivated is the reason of a job whose Workload is not active: Kueue or a user has deactivated it.
 const ReasonDeactivated = "Deactivated"
 
@@ -186,6 +189,10 @@ func held(state *jobstate.QueueState, conditions []metav1.Condition) {
 	switch {
 	case why == nil:
 		return
+	case why.Status == metav1.ConditionTrue && apimeta.IsStatusConditionTrue(conditions, evicted):
+		// Its conditions are those of the time when it was admitted.
+		state.Message = "Its pods are being deleted, then it waits for quota again"
+		return
 	case why.Status == metav1.ConditionTrue:
 		state.Message = "Quota reserved, waiting for admission checks"
 		why = apimeta.FindStatusCondition(conditions, admitted)
@@ -194,14 +201,14 @@ func held(state *jobstate.QueueState, conditions []metav1.Condition) {
 		}
 	}
 	state.Reason = why.Reason
-	if why.Message != "" {
+	if why.Message != "" && why.Message != state.Evicted {
 		state.Message = why.Message
 	}
 	if reason, clause := refusal(why.Message); reason != "" {
 		state.Reason, state.Why = reason, clause
 	}
 	switch state.Reason {
-	case reasonExceeds, reasonNoFlavor, reasonMisconfigured, reasonInadmissible, ReasonLacksResource:
+	case reasonExceeds, reasonNoFlavor, reasonMisconfigured, reasonInadmissible, ReasonLacksResource, ReasonStopped:
 		state.Never = true
 	}
 }

@@ -63,8 +63,27 @@ func TestFromKueue(t *testing.T) {
 			want:     jobstate.QueueState{Name: "team-a", Message: "Next attempt at 03:04:05 UTC", Evicted: "no pods in time", Requeues: 2},
 		},
 		"is put out, and its pods go": {
-			workload: "{status: {conditions: [{type: QuotaReserved, status: 'True', message: reserved}, {type: Admitted, status: 'True'}, {type: Evicted, status: 'True', reason: Preempted, message: another is more important, lastTransitionTime: '2026-01-02T03:00:00Z'}]}}",
-			want:     jobstate.QueueState{Name: "team-a", Evicted: "another is more important", Message: "Quota reserved, waiting for admission checks"},
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'True', message: reserved}, {type: Admitted, status: 'True', message: The workload is admitted}, {type: Evicted, status: 'True', reason: Preempted, message: another is more important, lastTransitionTime: '2026-01-02T03:00:00Z'}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Evicted: "another is more important", Message: "Its pods are being deleted, then it waits for quota again"},
+		},
+		"was preempted, and waits again": {
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Pending, message: another is more important}, {type: Admitted, status: 'False', message: The workload has no reservation}, {type: Evicted, status: 'True', reason: Preempted, message: another is more important, lastTransitionTime: '2026-01-02T03:00:00Z'}]}}",
+			position: &kueue.Position{InQueue: 1, InClusterQueue: 1},
+			want:     jobstate.QueueState{Name: "team-a", Reason: "Pending", Evicted: "another is more important", Position: 2, Total: 2},
+		},
+		"its queue is stopped": {
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Inadmissible, message: LocalQueue team-a is stopped}]}}",
+			want: jobstate.QueueState{
+				Name: "team-a", Reason: kueue.ReasonStopped, Never: true, Message: "LocalQueue team-a is stopped",
+				Why: "LocalQueue team-a is stopped: it admits no job until its administrator starts it again",
+			},
+		},
+		"its queue is inactive": {
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Suspended, message: ClusterQueue all is inactive}]}}",
+			want: jobstate.QueueState{
+				Name: "team-a", Reason: kueue.ReasonStopped, Never: true, Message: "ClusterQueue all is inactive",
+				Why: "ClusterQueue all is inactive: it is stopped or incompletely configured, and admits no job until its administrator corrects that",
+			},
 		},
 		"rests, since its pods found no nodes": {
 			workload: "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '2 2026-01-02T03:04:05Z'}}, spec: {active: false}, status: {conditions: [{type: Admitted, status: 'True'}, {type: Evicted, status: 'True', reason: Deactivated, message: The workload is deactivated, lastTransitionTime: '2026-01-02T03:00:00Z'}]}}",
@@ -132,8 +151,14 @@ func TestQueuedJob(t *testing.T) {
 	if out.Phase != v1alpha1.PhaseQueued || !out.Suspended() || !strings.HasPrefix(out.Message, "Waiting in queue team-a.") {
 		t.Errorf("it is %s: %s", out.Phase, out.Message)
 	}
-	if out := jobstate.Judge(job, jobstate.Observed{}); out.Phase != v1alpha1.PhaseSuspended {
-		t.Errorf("without a queue it is %s", out.Phase)
+	if out := jobstate.Judge(job, jobstate.Observed{}); out.Phase != v1alpha1.PhaseSuspended || !strings.Contains(out.Message, "queue team-a") {
+		t.Errorf("without Kueue it is %s: %s", out.Phase, out.Message)
+	}
+	// Kueue resumes it a moment after it has admitted it.
+	state.Admitted = true
+	out = jobstate.Judge(job, jobstate.Observed{Queue: &state})
+	if out.Phase != v1alpha1.PhaseQueued || out.NeedsAction || out.Message != "Admitted by queue team-a. Waiting for Kueue to resume the job." {
+		t.Errorf("admitted it is %s: %s", out.Phase, out.Message)
 	}
 }
 

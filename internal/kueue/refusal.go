@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
@@ -25,10 +26,12 @@ var (
 	notCovered = regexp.MustCompile(`resource (\S+) unavailable in ClusterQueue`)
 	tooMuch    = regexp.MustCompile(`insufficient quota for (\S+) in flavor ` + aFlavor +
 		`, (?:previously considered podsets requests \((\S+)\) \+ current podset request \((\S+)\)|request) > maximum capacity \((\S+)\)`)
-	waitsFor   = regexp.MustCompile(`insufficient unused quota for \S+ in flavor ` + aFlavor + `,`)
-	noTopology = regexp.MustCompile(`topology "[^"]*" (?:doesn't allow|allows) to fit [^.]*\. Total nodes: (\d+); excluded: ([^;]*)`)
-	excludes   = regexp.MustCompile(`(nodeSelector|affinity|taint "[^"]*"): (\d+)`)
-	mismatches = []struct {
+	waitsFor     = regexp.MustCompile(`insufficient unused quota for \S+ in flavor ` + aFlavor + `,`)
+	notActive    = regexp.MustCompile(`^(LocalQueue|ClusterQueue) (\S+) is (stopped|inactive)\.?$`)
+	topologyFull = regexp.MustCompile(`topology "[^"]*" (?:doesn't allow|allows) to fit`)
+	noTopology   = regexp.MustCompile(`topology "[^"]*" (?:doesn't allow|allows) to fit [^.]*\. Total nodes: (\d+); excluded: ([^;]*)`)
+	excludes     = regexp.MustCompile(`(nodeSelector|affinity|taint "[^"]*"): (\d+)`)
+	mismatches   = []struct {
 		said *regexp.Regexp
 		// why has the first group of the expression, if it has two; the last one is the flavor.
 		why string
@@ -45,12 +48,29 @@ var (
 // refusal returns the reason for which a queue never admits a job, and a clause that explains it, from the message of Kueue about its
 // pod sets. Both are empty if the job only waits, or if the words do not tell.
 func refusal(message string) (reason, why string) {
+	if queue := notActive.FindStringSubmatch(message); queue != nil {
+		return ReasonStopped, stoppedText(queue[1]+" "+queue[2], queue[3] == "stopped")
+	}
 	for sentence := range strings.SplitSeq(message, perPodSet) {
 		if reason, why = refusalOfPodSet(sentence); reason != "" {
 			return reason, why
 		}
 	}
 	return "", ""
+}
+
+// MayLackNodes reports whether a job may wait because all nodes together cannot hold its pods: Kueue found none for it in its topology, or
+// it was put out because its pods found none.
+func MayLackNodes(state jobstate.QueueState) bool {
+	return !state.Admitted && (state.Reason == ReasonTimeout || topologyFull.MatchString(state.Message))
+}
+
+// stoppedText explains that a queue admits no jobs. One that is inactive is stopped, or incompletely configured.
+func stoppedText(queue string, stopped bool) string {
+	if stopped {
+		return queue + " is stopped: it admits no job until its administrator starts it again"
+	}
+	return queue + " is inactive: it is stopped or incompletely configured, and admits no job until its administrator corrects that"
 }
 
 // refusalOfPodSet is refusal for one pod set. A pod set is never admitted if none of the flavors that Kueue tried ever accepts it: one

@@ -1,6 +1,28 @@
 package kueue
 
-import "testing"
+import (
+	"testing"
+
+	"opendatahub.io/mpijob/internal/jobstate"
+)
+
+// TestMayLackNodes: only jobs that wait for nodes are compared with all of them.
+func TestMayLackNodes(t *testing.T) {
+	for name, test := range map[string]struct {
+		state jobstate.QueueState
+		want  bool
+	}{
+		"it waits for quota":       {state: jobstate.QueueState{Message: "insufficient unused quota for cpu in flavor a, 3 more needed"}},
+		"no domain has room":       {state: jobstate.QueueState{Message: perPodSet + `main: topology "default" allows to fit only 3 out of 4 pod(s)`}, want: true},
+		"no domain accepts a pod":  {state: jobstate.QueueState{Message: perPodSet + `main: topology "default" doesn't allow to fit any of 3 pod(s)`}, want: true},
+		"its pods found no nodes":  {state: jobstate.QueueState{Reason: ReasonTimeout}, want: true},
+		"it is admitted meanwhile": {state: jobstate.QueueState{Reason: ReasonTimeout, Admitted: true}},
+	} {
+		if got := MayLackNodes(test.state); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
 
 // TestRefusal: only for jobs that their queue never admits does waiting not help. The messages are those of Kueue 0.10 to 0.19.
 func TestRefusal(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // ReasonTimeout is the reason of a job that waits for its next attempt, because its pods were not all scheduled in time.
@@ -60,9 +61,13 @@ type Turn struct {
 	Again time.Duration
 }
 
+// maxNeverFits is how long a job of which all nodes together cannot hold the pods keeps its quota: nodes may be registering.
+const maxNeverFits = time.Minute
+
 // TurnOf suspends a job in its queue, and resumes it there, as its user requests by mpi.AnnotationSuspendInQueue. For other jobs, it
 // keeps the clock of a job that Kueue lets in and whose user bounds how long its pods may look for nodes
-// (schedulingPolicy.scheduleTimeoutSeconds, mpi.AnnotationScheduleTimeout). Kueue's own such clock, waitForPodsReady, is one for all jobs.
+// (schedulingPolicy.scheduleTimeoutSeconds, mpi.AnnotationScheduleTimeout), or whose pods can never all have nodes. Kueue's own such
+// clock, waitForPodsReady, is one for all jobs.
 //
 // A job is put out by its Workload's spec.active, which is Kueue's own word for that: a job that was merely suspended
 // would be let go on by Kueue at once. The Workload keeps the count, so that nothing is lost with the operator.
@@ -77,7 +82,7 @@ func TurnOf(job mpi.Job, seen jobstate.Observed, workload *Workload) Turn {
 		return turn
 	}
 	switch {
-	case ours && rests.count > job.Gang.Requeues:
+	case ours && rests.count > requeues(job):
 		// Its pods go first: one that found a node later would hold it for nothing.
 		gone := job.Lifecycle.Suspended && len(gang.PodsOf(job, seen)) == 0
 		return Turn{GaveUp: gone, Attempts: rests.count, EvictedAt: rests.until.Add(-gang.Rest(rests.count))}
@@ -85,28 +90,44 @@ func TurnOf(job mpi.Job, seen jobstate.Observed, workload *Workload) Turn {
 		return Turn{Again: rests.until.Sub(now)}
 	case ours:
 		return Turn{Active: new(true), Timeouts: strconv.Itoa(int(rests.count))}
-	case !job.Gang.TimeoutSet, !isActive, !isAdmitted(workload), startedOnce(workload):
+	case !isActive, !isAdmitted(workload), startedOnce(workload):
 		return Turn{}
 	}
 	placed, wanted := gang.CountPlaced(job, seen), job.GangSize()
-	if placed >= wanted {
+	neverFits := placed == 0 && seen.Gang != nil && seen.Gang.Never
+	limit := job.Gang.Timeout
+	switch {
+	case placed >= wanted, !job.Gang.TimeoutSet && !neverFits:
 		return Turn{}
+	case neverFits && (!job.Gang.TimeoutSet || limit > maxNeverFits):
+		limit = maxNeverFits
 	}
-	if left := apimeta.FindStatusCondition(workload.Status.Conditions, admitted).LastTransitionTime.Add(job.Gang.Timeout).Sub(now); left > 0 {
+	if left := apimeta.FindStatusCondition(workload.Status.Conditions, admitted).LastTransitionTime.Add(limit).Sub(now); left > 0 {
 		return Turn{Again: left}
 	}
-	count := rests.count + 1
+	count, most := rests.count+1, requeues(job)
 	until := now.Truncate(time.Second).Add(gang.Rest(count))
-	says := fmt.Sprintf("%d of %d pods scheduled within %d s (%s).", placed, wanted, job.Gang.Timeout/time.Second, job.Fields.GangTimeout)
-	if count > job.Gang.Requeues {
+	says := fmt.Sprintf("%d of %d pods scheduled within %d s (%s).", placed, wanted, limit/time.Second, job.Fields.GangTimeout)
+	if neverFits {
+		says = fmt.Sprintf("None of %d pods scheduled. %s", wanted, phrase.Sentence(seen.Gang.Message))
+	}
+	if count > most {
 		says += fmt.Sprintf(" This happened %s, so the job fails.", often(count))
 	} else {
 		says += fmt.Sprintf(" The job releases its quota; next attempt at %s.", until.Format(time.TimeOnly+" MST"))
-		if job.Gang.Requeues < math.MaxInt32 {
-			says += fmt.Sprintf(" It fails after this happens %s (%s: %d).", often(job.Gang.Requeues+1), mpi.AnnotationRequeues, job.Gang.Requeues)
+		if most < math.MaxInt32 {
+			says += fmt.Sprintf(" It fails after this happens %s (%s: %d).", often(most+1), mpi.AnnotationRequeues, most)
 		}
 	}
 	return Turn{Active: new(false), Timeouts: fmt.Sprintf("%d %s", count, until.Format(time.RFC3339)), Says: says}
+}
+
+// requeues is how often a job may be put out before it fails. One whose user sets no limit waits for other nodes without end.
+func requeues(job mpi.Job) int32 {
+	if !job.Gang.TimeoutSet {
+		return math.MaxInt32
+	}
+	return job.Gang.Requeues
 }
 
 // startedOnce reports whether all pods have run since the job was admitted: later ones replace others.

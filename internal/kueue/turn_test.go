@@ -37,6 +37,7 @@ func TestTurn(t *testing.T) {
 		suspended bool
 		byUser    bool
 		forEver   bool
+		never     bool
 		want      kueue.Turn
 	}{
 		"not admitted":                     {workload: "{}", after: time.Hour},
@@ -61,14 +62,25 @@ func TestTurn(t *testing.T) {
 			want: kueue.Turn{Active: new(false), Timeouts: "3 2026-01-02T03:03:00Z", Says: "0 of 5 pods scheduled within 60 s (spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds). " +
 				"This happened 3 times, so the job fails."},
 		},
-		"its user suspends it":                     {workload: active(letIn, waits), byUser: true, want: kueue.Turn{Active: new(false), Timeouts: "0 suspended"}},
-		"its user suspends it while it waits":      {workload: "{}", byUser: true, suspended: true, want: kueue.Turn{Active: new(false), Timeouts: "0 suspended"}},
-		"its user suspends it while it rests":      {workload: rests("2 2026-01-02T03:01:30Z"), byUser: true, suspended: true, want: kueue.Turn{Active: new(false), Timeouts: "2 suspended"}},
-		"is suspended by its user":                 {workload: rests("2 suspended"), byUser: true, suspended: true, after: time.Hour},
-		"its user suspends it, but Kueue gave up":  {workload: rests("1"), byUser: true, suspended: true},
-		"its user resumes it":                      {workload: rests("2 suspended"), suspended: true, want: kueue.Turn{Active: new(true), Timeouts: "2"}},
-		"its Workload was activated, not resumed":  {workload: "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '2 suspended'}}, spec: {active: true}}", byUser: true, want: kueue.Turn{Active: new(false), Timeouts: "2 suspended"}},
-		"its Workload was activated, then resumed": {workload: "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '2 suspended'}}, spec: {active: true}}"},
+		"never fits, and a node may be registering": {workload: active(letIn, waits), after: 20 * time.Second, unbounded: true, never: true, want: kueue.Turn{Again: 40 * time.Second}},
+		"never fits, and gives its quota back": {
+			workload: active(letIn, waits), after: time.Minute, unbounded: true, never: true,
+			want: kueue.Turn{Active: new(false), Timeouts: "1 2026-01-02T03:01:30Z", Says: "None of 5 pods scheduled. Only 2 of 5 pods fit. The job releases its quota; next attempt at 03:01:30 UTC."},
+		},
+		"never fits, and does not fail without a limit": {workload: rests("9 2026-01-02T03:01:30Z"), after: time.Minute, unbounded: true, suspended: true, want: kueue.Turn{Again: 30 * time.Second}},
+		"never fits, and has a limit": {
+			workload: "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '2'}}, status: {conditions: [" + letIn + "]}}", after: time.Minute, never: true,
+			want: kueue.Turn{Active: new(false), Timeouts: "3 2026-01-02T03:03:00Z", Says: "None of 5 pods scheduled. Only 2 of 5 pods fit. This happened 3 times, so the job fails."},
+		},
+		"some have nodes, though not all ever will": {workload: active(letIn, waits), after: time.Hour, placed: 1, unbounded: true, never: true},
+		"its user suspends it":                      {workload: active(letIn, waits), byUser: true, want: kueue.Turn{Active: new(false), Timeouts: "0 suspended"}},
+		"its user suspends it while it waits":       {workload: "{}", byUser: true, suspended: true, want: kueue.Turn{Active: new(false), Timeouts: "0 suspended"}},
+		"its user suspends it while it rests":       {workload: rests("2 2026-01-02T03:01:30Z"), byUser: true, suspended: true, want: kueue.Turn{Active: new(false), Timeouts: "2 suspended"}},
+		"is suspended by its user":                  {workload: rests("2 suspended"), byUser: true, suspended: true, after: time.Hour},
+		"its user suspends it, but Kueue gave up":   {workload: rests("1"), byUser: true, suspended: true},
+		"its user resumes it":                       {workload: rests("2 suspended"), suspended: true, want: kueue.Turn{Active: new(true), Timeouts: "2"}},
+		"its Workload was activated, not resumed":   {workload: "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '2 suspended'}}, spec: {active: true}}", byUser: true, want: kueue.Turn{Active: new(false), Timeouts: "2 suspended"}},
+		"its Workload was activated, then resumed":  {workload: "{metadata: {annotations: {mpi.opendatahub.io/gang-timeouts: '2 suspended'}}, spec: {active: true}}"},
 		"rests":                          {workload: rests("1 2026-01-02T03:01:30Z"), after: time.Minute, suspended: true, want: kueue.Turn{Again: 30 * time.Second}},
 		"has rested":                     {workload: rests("1 2026-01-02T03:01:30Z"), after: 2 * time.Minute, suspended: true, want: kueue.Turn{Active: new(true), Timeouts: "1"}},
 		"has rested, and has no limit":   {workload: rests("1 2026-01-02T03:01:30Z"), after: 2 * time.Minute, unbounded: true, want: kueue.Turn{Active: new(true), Timeouts: "1"}},
@@ -89,6 +101,9 @@ func TestTurn(t *testing.T) {
 			seen := jobstate.Observed{Now: day.Add(3*time.Hour + test.after)}
 			for i := range test.placed {
 				seen.Workers = append(seen.Workers, jobstate.Worker{Index: i % 4, Pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "a"}}})
+			}
+			if test.never {
+				seen.Gang = &jobstate.GangState{Hold: true, Never: true, Message: "Only 2 of 5 pods fit"}
 			}
 			workload := &kueue.Workload{}
 			if err := yaml.Unmarshal([]byte(test.workload), workload); err != nil {

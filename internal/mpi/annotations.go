@@ -161,12 +161,12 @@ func annotations() []Annotation {
 		{
 			Name: AnnotationMaxGPUs, On: append([]string{onNamespace}, runtimes...),
 			Values: "an integer, 0 or more", Default: "no limit",
-			Description: "Limits the number of GPUs that a TrainJob requests per node and, on a Namespace, an MPIJob per pod.",
+			Description: "Limits the number of GPUs that a TrainJob requests per node and, on a Namespace, a job of either kind per pod.",
 		},
 		{
 			Name: AnnotationNodeLabels, On: append([]string{onNamespace}, runtimes...),
 			Values: "labels as key=value, separated by commas, one value for each key", Default: "none",
-			Description: "Requires these labels in the node selectors of launcher and workers, whatever a job changes.",
+			Description: "Requires these labels in the node selectors of launcher and workers, and on a Namespace of all pods, whatever a job changes.",
 		},
 		{
 			Name: AnnotationAllowEgress, On: append([]string{onNamespace}, runtimes...),
@@ -208,6 +208,17 @@ func annotations() []Annotation {
 		},
 	}
 }
+
+// NamespaceAnnotations returns the names of the annotations of a Namespace that have an effect on its jobs. Callers share them and must
+// not change them.
+var NamespaceAnnotations = sync.OnceValue(func() (names []string) {
+	for _, a := range Annotations() {
+		if slices.Contains(a.On, onNamespace) {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+})
 
 // annotationPath returns the field of an annotation.
 func annotationPath(name string) *field.Path {

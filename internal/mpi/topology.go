@@ -45,6 +45,41 @@ const kueueTopologyPrefix, kueueTopologySuffix = "kueue.x-k8s.io/podset-", "-top
 // kueueTopologyGate is the scheduling gate of pods whose nodes Kueue selects (sigs.k8s.io/kueue/apis/kueue/v1beta2/topology_types.go).
 const kueueTopologyGate = "kueue.x-k8s.io/topology"
 
+// Annotations by which a pod template requires one topology domain of Kueue for all of its pods, and by which launcher and workers share
+// it (sigs.k8s.io/kueue/apis/kueue/v1beta2/topology_types.go).
+const (
+	kueueRequiredTopology = kueueTopologyPrefix + "required" + kueueTopologySuffix
+	kueueTopologyGroup    = kueueTopologyPrefix + "group-name"
+)
+
+// WithKueueTopology returns a job with the topology domain that its workers require from Kueue, in place of its own, which gives way if the
+// pods request a topology from Kueue. It has no launcher, if that may be elsewhere.
+func (j Job) WithKueueTopology() Job {
+	launcher, workers := j.Launcher.Template.Annotations, j.Workers.Template.Annotations
+	if !asksKueue(launcher) && !asksKueue(workers) {
+		return j
+	}
+	j.Topology = Topology{Key: workers[kueueRequiredTopology]}
+	if j.Topology.Key == "" {
+		return j
+	}
+	j.Topology.Required = true
+	group := workers[kueueTopologyGroup]
+	isShared := group != "" && group == launcher[kueueTopologyGroup]
+	j.Launcher.None = j.Launcher.None || !isShared
+	return j
+}
+
+// asksKueue reports whether a pod template requests a topology from Kueue.
+func asksKueue(annotations map[string]string) bool {
+	for name := range annotations {
+		if strings.HasPrefix(name, kueueTopologyPrefix) && strings.HasSuffix(name, kueueTopologySuffix) {
+			return true
+		}
+	}
+	return false
+}
+
 // PlacedByKueue reports whether Kueue has admitted the job with topology-aware scheduling, by which it selects a node for each pod.
 func (j Job) PlacedByKueue() bool {
 	isGated := func(of *corev1.PodTemplateSpec) bool {
@@ -57,13 +92,8 @@ func (j Job) PlacedByKueue() bool {
 // the affinity unchanged if the job has no topology, or if the pod's annotations request one from Kueue, which then
 // selects the nodes.
 func (j Job) WithTopologyAffinity(have *corev1.Affinity, annotations map[string]string) *corev1.Affinity {
-	if j.Topology.Key == "" {
+	if j.Topology.Key == "" || asksKueue(annotations) {
 		return have
-	}
-	for name := range annotations {
-		if strings.HasPrefix(name, kueueTopologyPrefix) && strings.HasSuffix(name, kueueTopologySuffix) {
-			return have
-		}
 	}
 	affinity := have.DeepCopy()
 	if affinity == nil {

@@ -52,3 +52,30 @@ func TestWithTopologyAffinity(t *testing.T) {
 		t.Errorf("although Kueue chooses the nodes it becomes %v", got)
 	}
 }
+
+// TestWithKueueTopology: a job's own topology gives way to that which its pods require from Kueue.
+func TestWithKueueTopology(t *testing.T) {
+	const required, group = "kueue.x-k8s.io/podset-required-topology", "kueue.x-k8s.io/podset-group-name"
+	tests := map[string]struct {
+		launcher, workers map[string]string
+		want              mpi.Topology
+		alone             bool
+	}{
+		"none":                   {want: mpi.Topology{Key: "zone"}},
+		"the workers":            {workers: map[string]string{required: "rack"}, want: mpi.Topology{Key: "rack", Required: true}, alone: true},
+		"preferred":              {workers: map[string]string{"kueue.x-k8s.io/podset-preferred-topology": "rack"}},
+		"all pods":               {launcher: map[string]string{required: "rack", group: "a"}, workers: map[string]string{required: "rack", group: "a"}, want: mpi.Topology{Key: "rack", Required: true}},
+		"each in one, not alike": {launcher: map[string]string{required: "rack"}, workers: map[string]string{required: "rack"}, want: mpi.Topology{Key: "rack", Required: true}, alone: true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			job := mpitest.Job(2, func(j *mpi.Job) {
+				j.Topology = mpi.Topology{Key: "zone"}
+				j.Launcher.Template.Annotations, j.Workers.Template.Annotations = test.launcher, test.workers
+			})
+			if got := job.WithKueueTopology(); got.Topology != test.want || got.Launcher.None != test.alone {
+				t.Errorf("it is %+v, without a launcher: %t", got.Topology, got.Launcher.None)
+			}
+		})
+	}
+}

@@ -179,6 +179,11 @@ func (g *gathering) forgetUnsaved() {
 // placeTogether sets what the pods of a job wait for that are created only once all of them fit. Without the free capacity of
 // nodes, it is unknown.
 func (g *gathering) placeTogether(nodes []jobstate.Node) {
+	if queue := g.seen.Queue; queue != nil && len(nodes) > 0 && kueue.MayLackNodes(*queue) {
+		var state jobstate.GangState
+		gang.FitsNever(g.job, g.seen, nodes, &state)
+		queue.NeverFits = state.Message
+	}
 	const soon = 5 * time.Second // the operator creates the pods of a job that fits
 	isHeld := g.job.ControlsPods() || g.seen.Gate != nil && g.seen.Gate.Closed
 	waitsElsewhere := g.seen.Queue != nil && !g.seen.Queue.Admitted || len(g.seen.Shortages) > 0

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -298,20 +300,35 @@ func TestTrainJobReleasesNodesInTime(t *testing.T) {
 		g.job.SetAnnotations(timeout)
 		g.job.SetLabels(map[string]string{mpi.LabelQueue: "team"})
 	})
+	workload := server.admit(t, queued.job, trainjob.GroupVersion.WithKind(trainjob.Kind), time.Now())
+	server.isDeactivated(t, workload)
+	const want = "0 of 3 pods scheduled within 2 s (metadata.annotations[mpi.opendatahub.io/schedule-timeout-seconds]). The job releases its quota; next attempt at "
+	server.hasEvent(t, "queued", want, " UTC.")
+}
+
+// admit plays Kueue: it creates a Workload for a job in queue team that was admitted at a time.
+func (s trainerServer) admit(t *testing.T, job client.Object, kind schema.GroupVersionKind, at time.Time) *unstructured.Unstructured {
+	t.Helper()
 	workload := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"queueName": "team", "active": true}}}
 	workload.SetGroupVersionKind(kueue.WorkloadKind)
-	workload.SetNamespace("default")
-	workload.SetName("queued")
-	workload.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(queued.job, queued.job.GroupVersionKind())})
-	server.create(t, workload)
+	workload.SetNamespace(job.GetNamespace())
+	workload.SetName(job.GetName())
+	workload.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(job, kind)})
+	s.create(t, workload)
 	workload.Object["status"] = map[string]any{"conditions": []any{map[string]any{
-		"type": "Admitted", "status": "True", "reason": "Admitted", "message": "", "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+		"type": "Admitted", "status": "True", "reason": "Admitted", "message": "", "lastTransitionTime": at.UTC().Format(time.RFC3339),
 	}}}
-	if err := server.client.Status().Update(t.Context(), workload); err != nil {
+	if err := s.client.Status().Update(t.Context(), workload); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its Workload is deactivated", func() error {
-		if err := server.client.Get(t.Context(), client.ObjectKeyFromObject(workload), workload); err != nil {
+	return workload
+}
+
+// isDeactivated waits until the operator has put a job out of its queue for the first time.
+func (s trainerServer) isDeactivated(t *testing.T, workload *unstructured.Unstructured) {
+	t.Helper()
+	eventually(t, "the Workload "+workload.GetName()+" is deactivated", func() error {
+		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(workload), workload); err != nil {
 			return err
 		}
 		active, _, _ := unstructured.NestedBool(workload.Object, "spec", "active")
@@ -320,19 +337,84 @@ func TestTrainJobReleasesNodesInTime(t *testing.T) {
 		}
 		return nil
 	})
-	const want = "0 of 3 pods scheduled within 2 s (metadata.annotations[mpi.opendatahub.io/schedule-timeout-seconds]). The job releases its quota; next attempt at "
+}
+
+// hasEvent waits for an event about a job, whose message begins and ends as given.
+func (s trainerServer) hasEvent(t *testing.T, job, begin, end string) {
+	t.Helper()
 	eventually(t, "an event tells it", func() error {
 		var events corev1.EventList
-		if err := server.client.List(t.Context(), &events, client.InNamespace("default")); err != nil {
+		if err := s.client.List(t.Context(), &events, client.InNamespace("default")); err != nil {
 			return err
 		}
+		var others []string
 		for _, event := range events.Items {
-			if event.InvolvedObject.Name == "queued" && strings.HasPrefix(event.Message, want) && strings.HasSuffix(event.Message, " UTC.") {
+			if event.InvolvedObject.Name == job && strings.HasPrefix(event.Message, begin) && strings.HasSuffix(event.Message, end) {
 				return nil
 			}
+			others = append(others, event.Message)
 		}
-		return fmt.Errorf("there are %d others", len(events.Items))
+		return fmt.Errorf("the others are %q", others)
 	})
+}
+
+// TestJobsThatNeverFitReleaseQuota: a job that Kueue has admitted, and that no nodes can ever hold, gives back its quota and says why. One
+// whose user limits its wait fails.
+func TestJobsThatNeverFitReleaseQuota(t *testing.T) {
+	t.Parallel()
+	server := newTrainerServer(t, filepath.Join("testdata", "workloads.yaml"))
+	server.node(t, "one")
+	server.runtime(t, "mpi")
+	defer server.start(t)()
+	labels := map[string]string{mpi.LabelQueue: "team"}
+	trainJob := server.gatedJob(t, "never", func(g *gatedJob) {
+		g.job.SetLabels(labels)
+		if err := unstructured.SetNestedField(g.job.Object, int64(9), "spec", "trainer", "numNodes"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	limited := mpitest.MPIJob("default", 8, func(j *kubeflow.MPIJob) {
+		j.Labels, j.Annotations = labels, map[string]string{mpi.AnnotationRequeues: "0"}
+		j.Spec.RunPolicy.SchedulingPolicy = &kubeflow.SchedulingPolicy{ScheduleTimeoutSeconds: new(int32(3600))}
+		for _, role := range j.Spec.MPIReplicaSpecs {
+			role.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
+		}
+	})
+	server.create(t, limited)
+	before := time.Now().Add(-2 * time.Minute)
+	for _, workload := range []*unstructured.Unstructured{
+		server.admit(t, trainJob.job, trainjob.GroupVersion.WithKind(trainjob.Kind), before),
+		server.admit(t, limited, kubeflow.SchemeGroupVersion.WithKind(kubeflow.Kind), before),
+	} {
+		server.isDeactivated(t, workload)
+	}
+	server.hasEvent(t, "never", "None of 9 pods scheduled. Only ", " UTC.")
+	server.hasEvent(t, limited.Name, "None of 9 pods scheduled. Only ", "This happened once, so the job fails.")
+
+	// Kueue suspends them.
+	for object, patch := range map[client.Object]string{trainJob.job: `{"spec":{"suspend":true}}`, limited: `{"spec":{"runPolicy":{"suspend":true}}}`} {
+		if err := server.client.Patch(t.Context(), object, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits := trainJob.told(t, "it waits for its next attempt", func(status v1alpha1.JobReportStatus) error {
+		if status.Phase != v1alpha1.PhaseQueued || len(status.Findings) == 0 || status.Findings[0].Code != codes.GangNeverFits {
+			return fmt.Errorf("it is %s: %+v", status.Phase, status.Findings)
+		}
+		return nil
+	})
+	if said := waits.Scheduling.Message; !strings.Contains(said, "next attempt at") || !strings.Contains(said, "of 9 pods fit on the cluster's 1 node, even if it is empty") {
+		t.Errorf("it says %q", said)
+	}
+	failed := (&trainGang{trainerServer: server, name: limited.Name, kind: kubeflow.Kind}).told(t, "it fails", func(status v1alpha1.JobReportStatus) error {
+		if status.Phase != v1alpha1.PhaseFailed {
+			return fmt.Errorf("it is %s: %s", status.Phase, status.Message)
+		}
+		return nil
+	})
+	if failed.Reason != codes.GangNeverFits || !strings.Contains(failed.Message, "of 9 pods fit on the cluster's 1 node") {
+		t.Errorf("it failed with %s: %s", failed.Reason, failed.Message)
+	}
 }
 
 // TestTrainJobWaitsForQuota: a TrainJob has no pods before the quotas of its namespace have room for all of them, and its report says

@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -162,5 +164,45 @@ func TestAnnotationAloneSuspendsInQueue(t *testing.T) {
 	suspended := reportOf(t, namespace, "pi", "it says how it is resumed", func(s v1alpha1.JobReportStatus) bool { return s.Phase == v1alpha1.PhaseSuspended })
 	if !strings.Contains(suspended.Message, "kubectl odh mpijob resume pi") {
 		t.Errorf("it says %q", suspended.Message)
+	}
+}
+
+// TestAdmissionInStoppedQueue: the webhook warns of a queue that admits no jobs, and of one without a quota for RDMA, without which the job
+// would run.
+func TestAdmissionInStoppedQueue(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	guarded(t, namespace)
+	queue := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"clusterQueue": "all", "stopPolicy": "Hold"}}}
+	queue.SetGroupVersionKind(kueue.LocalQueueKind)
+	queue.SetNamespace(namespace)
+	queue.SetName("team")
+	create(t, queue)
+	patch := []byte(`{"status":{"flavorsUsage":[{"name":"default","resources":[{"name":"cpu","total":"0"},{"name":"memory","total":"0"}]}]}}`)
+	if err := api.Status().Patch(t.Context(), queue, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		t.Fatal(err)
+	}
+	job := mpitest.MPIJob(namespace, 2, func(job *kubeflow.MPIJob) {
+		job.Labels = map[string]string{mpi.LabelQueue: "team"}
+		job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.Containers[0].Resources.Limits = amounts("cpu=1 example.com/rdma-queue=1")
+	})
+	for _, want := range []string{
+		"metadata.labels[kueue.x-k8s.io/queue-name]: LocalQueue team is stopped: it admits no job until its administrator starts it again. The job waits until then",
+		"queue team has no quota for example.com/rdma-queue, which the pods request",
+	} {
+		eventually(t, "the webhook warns: "+want, func() error {
+			var recorded warnings
+			config := rest.CopyConfig(restConfig)
+			config.WarningHandler, config.Impersonate = &recorded, rest.ImpersonationConfig{}
+			recording, err := client.New(config, client.Options{Scheme: api.Scheme()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = recording.Create(t.Context(), job.DeepCopy(), client.DryRunAll)
+			if err != nil || !slices.ContainsFunc(recorded, func(text string) bool { return strings.Contains(text, want) }) {
+				return fmt.Errorf("warnings %q (%w)", recorded, err)
+			}
+			return nil
+		})
 	}
 }

@@ -78,6 +78,23 @@ func GPUs(r corev1.ResourceRequirements) (count int64) {
 	return 0
 }
 
+// PodGPUs returns how many GPUs a pod requests: those of its containers, or of an init container that requests more. Init containers that
+// go on count with the others.
+func PodGPUs(spec corev1.PodSpec) int64 {
+	var together, first int64
+	for _, c := range spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
+			together += GPUs(c.Resources)
+		} else {
+			first = max(first, GPUs(c.Resources))
+		}
+	}
+	for _, c := range spec.Containers {
+		together += GPUs(c.Resources)
+	}
+	return max(together, first)
+}
+
 // IsGPU reports whether a resource counts GPUs, MIG slices or similar accelerators: those with "gpu" in their name, as
 // Kubeflow Trainer counts them, and nvidia.com/mig-* and habana.ai/gaudi. Resources that measure a share of a GPU, or only
 // give access to monitor it, do not count.

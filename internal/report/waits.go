@@ -28,7 +28,7 @@ func (m maker) waits(status *v1alpha1.JobReportStatus) {
 		waits.WaitedSeconds = max(0, int64(m.now.Sub(waits.Since.Time)/time.Second))
 		text = fmt.Sprintf("Waiting since %s UTC.", waits.Since.UTC().Format(time.DateTime))
 	}
-	if !m.never() {
+	if !m.never() && !m.isAdmitted() {
 		wait := m.evidence.Wait
 		waits.Samples = wait.Samples
 		if wait.Known {
@@ -43,8 +43,11 @@ func (m maker) waits(status *v1alpha1.JobReportStatus) {
 
 // never reports whether waiting does not help.
 func (m maker) never() bool {
-	return m.seen.Queue != nil && m.seen.Queue.Never || m.seen.Gang != nil && m.seen.Gang.Never
+	return m.seen.Queue != nil && (m.seen.Queue.Never || m.seen.Queue.NeverFits != "") || m.seen.Gang != nil && m.seen.Gang.Never
 }
+
+// isAdmitted reports whether the job's queue has admitted it.
+func (m maker) isAdmitted() bool { return m.seen.Queue != nil && m.seen.Queue.Admitted }
 
 // othersWaited describes how long comparable jobs waited.
 func othersWaited(wait jobstate.Wait, inQueue bool) string {

@@ -211,5 +211,18 @@ func TestEmbeddedRace(t *testing.T) {
 		}},
 	}}
 	create(t, job)
-	timesOut(t, job)
+	timesOut(t, job, codes.GangTimeout)
+}
+
+// TestEmbeddedTimeout: a job with a time limit of which no nodes can ever hold all pods fails when that has passed, with the figures.
+func TestEmbeddedTimeout(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-embedded-never"
+	seats(t, seat, 1, 1)
+	job := seated(newNamespace(t), "never", seat, 3, "600")
+	job.Spec.RunPolicy.SchedulingPolicy.ScheduleTimeoutSeconds = new(int32(5))
+	job.Annotations = map[string]string{mpi.AnnotationRequeues: "0"}
+	create(t, job)
+	timesOut(t, job, codes.GangNeverFits)
 }

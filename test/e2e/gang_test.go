@@ -169,13 +169,13 @@ func nineRun(t *testing.T, seat corev1.ResourceName, job *kubeflow.MPIJob) {
 	reported(t, "MPIJob", job.Namespace, job.Name, "it runs once there is room", inPhase(v1alpha1.PhaseRunning))
 }
 
-// timesOut waits until a job has failed because it did not find its places in time, and has no pods.
-func timesOut(t *testing.T, job *kubeflow.MPIJob) {
+// timesOut waits until a job has failed because it did not find its places in time, with a finding, and has no pods.
+func timesOut(t *testing.T, job *kubeflow.MPIJob, code codes.Code) {
 	t.Helper()
 	report := reported(t, "MPIJob", job.Namespace, job.Name, "it fails", inPhase(v1alpha1.PhaseFailed))
 	t.Logf("%s", report.Status.Message)
-	if findings := report.Status.Findings; len(findings) == 0 || findings[0].Code != codes.GangTimeout {
-		t.Errorf("its findings are %+v, want %s", findings, codes.GangTimeout)
+	if findings := report.Status.Findings; len(findings) == 0 || findings[0].Code != code {
+		t.Errorf("its findings are %+v, want %s", findings, code)
 	}
 	podsGone(t, job)
 }
@@ -430,7 +430,8 @@ func TestGangUnlike(t *testing.T) {
 	})
 }
 
-// TestGangTimeout: a job that does not find its places in time is put back, and fails in the end.
+// TestGangTimeout: a job that does not find its places in time is put back, and fails in the end. Of one that no nodes can ever hold, its
+// report says so.
 func TestGangTimeout(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()
@@ -440,7 +441,7 @@ func TestGangTimeout(t *testing.T) {
 	job.Spec.RunPolicy.SchedulingPolicy.ScheduleTimeoutSeconds = new(int32(5))
 	job.Annotations = map[string]string{mpi.AnnotationRequeues: "0"}
 	create(t, job)
-	timesOut(t, job)
+	timesOut(t, job, codes.GangNeverFits)
 	eventually(t, "its PodGroup is gone", time.Minute, func() error {
 		var groups schedulingv1beta1.PodGroupList
 		if err := api.List(t.Context(), &groups, client.InNamespace(job.Namespace)); err != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -290,7 +291,9 @@ func preemptsAsAWhole(t *testing.T, namespace string, job func(name string) clie
 		t.Fatal(err)
 	}
 	reported(t, kind, namespace, "high", "the more important one runs", inPhase(v1alpha1.PhaseRunning))
-	waitsFor(t, kind, namespace, "low", "Evicted after admission")
+	if low := waitsFor(t, kind, namespace, "low", "Evicted after admission"); strings.Contains(low.Message, "is admitted") {
+		t.Errorf("it says that it is admitted: %s", low.Message)
+	}
 	eventually(t, "only the pods of the more important one are left", time.Minute, func() error {
 		var pods corev1.PodList
 		if err := api.List(t.Context(), &pods, client.InNamespace(namespace)); err != nil {
@@ -313,7 +316,7 @@ func preemptsAsAWhole(t *testing.T, namespace string, job func(name string) clie
 }
 
 // TestQueueTakesBackWhatFindsNoNodes: a job that was let in gives its quota back when its pods do not all find a node in the
-// time that it says, is tried again, and fails at last.
+// time that it says, is tried again, and fails at last. Its report says that no node will do.
 func TestQueueTakesBackWhatFindsNoNodes(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -331,7 +334,7 @@ func TestQueueTakesBackWhatFindsNoNodes(t *testing.T) {
 	reported(t, "MPIJob", namespace, "other", "another has its quota meanwhile", inPhase(v1alpha1.PhaseSucceeded))
 
 	failed := reported(t, "MPIJob", namespace, "lost", "it fails at last", inPhase(v1alpha1.PhaseFailed))
-	if failed.Status.Reason != codes.GangTimeout || len(failed.Status.Findings) == 0 || failed.Status.Findings[0].Code != "GangTimeout" {
+	if failed.Status.Reason != codes.GangNeverFits || len(failed.Status.Findings) == 0 || failed.Status.Findings[0].Code != codes.GangNeverFits {
 		t.Errorf("it failed with %s: %s\n%+v", failed.Status.Reason, failed.Status.Message, failed.Status.Findings)
 	}
 	text, _ := yaml.Marshal(failed.Status.Findings)
@@ -667,6 +670,69 @@ func TestQueueLacksResource(t *testing.T) {
 	})
 	text, _ := yaml.Marshal(report.Status.Findings)
 	t.Logf("%s", text)
+}
+
+// TestQueueStopped: when a job of either kind is created in a stopped queue, its user is warned, and its report says why it waits. It runs
+// when the queue is started again.
+func TestQueueStopped(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	queueIn(t, namespace, 10)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	stopQueue(t, namespace, "Hold")
+	mpiJob := queuedJob(namespace, "one", 1)
+	launcher(mpiJob).Command = []string{"sleep", "1"}
+	other := trainJob(t, namespace, "{numNodes: 2, command: [sleep, '1']}")
+	other.SetLabels(map[string]string{mpi.LabelQueue: "team"})
+	for _, job := range []client.Object{mpiJob, other} {
+		recorder := &warnings{}
+		if err := submit(t, clientWith(t, recorder, func(*rest.Config) {}), job); err != nil {
+			t.Fatalf("create %s: %v", job.GetName(), err)
+		}
+		if !slices.ContainsFunc(recorder.texts, func(text string) bool { return strings.Contains(text, "LocalQueue team is stopped") }) {
+			t.Errorf("%s: the warnings are %q", job.GetName(), recorder.texts)
+		}
+		finds(t, kindOf(job), namespace, job.GetName(), codes.QueueUnusable)
+		waitsFor(t, kindOf(job), namespace, job.GetName(), "LocalQueue team is ")
+	}
+	stopQueue(t, namespace, "None")
+	eventually(t, "both succeed", time.Minute, func() error { return allSucceeded(t, mpiJob, other) })
+}
+
+// stopQueue sets whether the queue team of a namespace admits jobs.
+func stopQueue(t *testing.T, namespace, policy string) {
+	t.Helper()
+	queue := &unstructured.Unstructured{}
+	queue.SetGroupVersionKind(kueue.LocalQueueKind)
+	queue.SetNamespace(namespace)
+	queue.SetName("team")
+	if err := api.Patch(t.Context(), queue, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"stopPolicy":%q}}`, policy))); err != nil {
+		t.Fatalf("set the queue's stopPolicy to %s: %v", policy, err)
+	}
+}
+
+// TestQueueByDefault: in a namespace with a default queue, a job runs whose pods name their node.
+func TestQueueByDefault(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	queueIn(t, namespace, 10)
+	queue := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"clusterQueue": namespace}}}
+	queue.SetGroupVersionKind(kueue.LocalQueueKind)
+	queue.SetNamespace(namespace)
+	queue.SetName("default")
+	create(t, queue)
+	var nodes corev1.NodeList
+	if err := api.List(t.Context(), &nodes); err != nil || len(nodes.Items) == 0 {
+		t.Fatalf("there are %d nodes: %v", len(nodes.Items), err)
+	}
+	job := openMPI(namespace, 1, "sleep", "1")
+	for _, role := range job.Spec.MPIReplicaSpecs {
+		role.Template.Spec.NodeName = nodes.Items[0].Name
+	}
+	eventually(t, "it is created", time.Minute, func() error { return api.Create(t.Context(), job) })
+	if found := waitFor(t, job, "it succeeds", succeeded); found.Labels[mpi.LabelQueue] != "default" {
+		t.Errorf("its labels are %v", found.Labels)
+	}
 }
 
 // TestNoSuchQueue: a job whose queue is not there is told so.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -33,6 +34,7 @@ func TestQueueTopology(t *testing.T) {
 			large := q.job("large", 4)
 			q.create(large)
 			waitsFor(t, kind, q.namespace, "large", "allows to fit only 3 out of")
+			finds(t, kind, q.namespace, "large", codes.GangNeverFits)
 			q.hasPods(large, 0)
 			if err := api.Delete(t.Context(), large); err != nil {
 				t.Fatal(err)

@@ -124,6 +124,51 @@ func TestQuotaOfTrainJob(t *testing.T) {
 	reported(t, trainjob.Kind, namespace, "pi", "it ends", inPhase(v1alpha1.PhaseSucceeded))
 }
 
+// TestTrainJobsWaitForQuota: jobs of both kinds that ask for it wait for the quota of their namespace, each as a whole.
+func TestTrainJobsWaitForQuota(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	jobsAndTrainJobsWaitForQuota(t)
+}
+
+// TestGangWaitsForQuota: the same on a cluster whose scheduler places gangs, where jobs wait for their quota before they have a PodGroup.
+func TestGangWaitsForQuota(t *testing.T) {
+	nativeGangs(t)
+	t.Parallel()
+	jobsAndTrainJobsWaitForQuota(t)
+}
+
+// jobsAndTrainJobsWaitForQuota has an MPIJob and a TrainJob wait for the quota that another job has, and then run after it.
+func jobsAndTrainJobsWaitForQuota(t *testing.T) {
+	t.Helper()
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	quotaIn(t, namespace, "pods=3")
+	first := seated(namespace, "first", "", 2, "600")
+	create(t, first)
+	placed(t, first, 3)
+	annotations := map[string]string{mpi.AnnotationWaitForQuota: "true"}
+	second := seated(namespace, "second", "", 2, "2")
+	second.Spec.RunPolicy.SchedulingPolicy, second.Annotations = nil, annotations
+	third := trainJob(t, namespace, "{numNodes: 3, command: [sleep, '2']}")
+	third.SetName("third")
+	third.SetAnnotations(annotations)
+	for _, job := range []client.Object{second, third} {
+		if err := submit(t, api, job); err != nil {
+			t.Fatalf("create %s: %v", job.GetName(), err)
+		}
+		finds(t, kindOf(job), namespace, job.GetName(), codes.QuotaExhausted)
+	}
+	podless(t, second)
+	if n := trainJobPods(t, third); n > 0 {
+		t.Errorf("the TrainJob has %d pods although it waits", n)
+	}
+	if err := api.Delete(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both succeed, one after the other", 2*time.Minute, func() error { return allSucceeded(t, second, third) })
+}
+
 // TestQuotaLowered: a quota that was lowered while a job is suspended is told at once.
 func TestQuotaLowered(t *testing.T) {
 	t.Parallel()

@@ -17,12 +17,13 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// seatedTrainJob is a TrainJob of so many pods, each on one seat, that sets nothing else.
-func seatedTrainJob(t *testing.T, namespace, name, seat string, nodes int, command string) *unstructured.Unstructured {
+// seatedTrainJob is a TrainJob of so many pods, each on one seat, that sets nothing else but the rest, in YAML.
+func seatedTrainJob(t *testing.T, namespace, name, seat string, nodes int, command string, rest ...string) *unstructured.Unstructured {
 	t.Helper()
-	job := trainJob(t, namespace, fmt.Sprintf("{numNodes: %d, command: %s, resourcesPerNode: {limits: {%s: 1}}}", nodes, command, seat))
+	job := trainJob(t, namespace, fmt.Sprintf("{numNodes: %d, command: %s, resourcesPerNode: {limits: {%s: 1}}}", nodes, command, seat), rest...)
 	job.SetName(name)
 	return job
 }
@@ -159,7 +160,33 @@ func TestTrainJobIsPreempted(t *testing.T) {
 	embeddedGangs(t)
 	t.Parallel()
 	const seat = "example.com/seat-trainjob-preempted"
-	seats(t, seat, 2, 0)
+	trainJobIsPreempted(t, seat, func(namespace, class string) client.Object {
+		urgent := seated(namespace, "urgent", seat, 1, "3")
+		urgent.Spec.RunPolicy.SchedulingPolicy.PriorityClass = class
+		return urgent
+	})
+}
+
+// TestGangPreemptionOfTrainJobs: a TrainJob makes room for another one of a higher priority, also on a cluster whose scheduler places
+// gangs.
+func TestGangPreemptionOfTrainJobs(t *testing.T) {
+	nativeGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-trainjob-urgent"
+	trainJobIsPreempted(t, seat, func(namespace, class string) client.Object {
+		runtimeOfPriority(t, namespace, "urgent", class)
+		urgent := seatedTrainJob(t, namespace, "urgent", seat, 2, "[sleep, '3']")
+		if err := unstructured.SetNestedField(urgent.Object, "urgent", "spec", "runtimeRef", "name"); err != nil {
+			t.Fatal(err)
+		}
+		return urgent
+	})
+}
+
+// trainJobIsPreempted has a job of a higher priority, which urgent makes, take the seats of a TrainJob.
+func trainJobIsPreempted(t *testing.T, seat string, urgent func(namespace, class string) client.Object) {
+	t.Helper()
+	seats(t, corev1.ResourceName(seat), 2, 0)
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent-" + namespace}, Value: 1000}
@@ -170,10 +197,11 @@ func TestTrainJobIsPreempted(t *testing.T) {
 		"[sh, -c, 'exec mpirun -n 2 ranks --sleep ${SECONDS_LEFT:-600}'], env: [{name: SECONDS_LEFT, valueFrom: {configMapKeyRef: {name: brief, key: seconds, optional: true}}}]")
 	createTrainJob(t, job)
 	reported(t, trainjob.Kind, namespace, "patient", "it runs", inPhase(v1alpha1.PhaseRunning))
-	urgent := seated(namespace, "urgent", seat, 1, "3")
-	urgent.Spec.RunPolicy.SchedulingPolicy.PriorityClass = class.Name
+	other := urgent(namespace, class.Name)
 	done := keepOperators(t)
-	create(t, urgent)
+	if err := submit(t, api, other); err != nil {
+		t.Fatalf("create the urgent one: %v", err)
+	}
 	reported(t, trainjob.Kind, namespace, "patient", "it makes room", func(status v1alpha1.JobReportStatus) error {
 		if status.Phase != v1alpha1.PhaseGangScheduling || !slices.ContainsFunc(status.Timeline, func(e v1alpha1.TimelineEntry) bool { return e.Event == "Preempted" }) {
 			return fmt.Errorf("it is %s, after %+v", status.Phase, status.Timeline)
@@ -182,7 +210,7 @@ func TestTrainJobIsPreempted(t *testing.T) {
 	})
 	done()
 	create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "brief"}, Data: map[string]string{"seconds": "1"}})
-	waitFor(t, urgent, "the urgent one succeeds", succeeded)
+	eventually(t, "the urgent one succeeds", time.Minute, func() error { return allSucceeded(t, other) })
 	ends(t, job, "Complete")
 	set := jobSetOf(job)
 	if err := api.Get(t.Context(), client.ObjectKeyFromObject(job), set); err != nil {
@@ -191,6 +219,86 @@ func TestTrainJobIsPreempted(t *testing.T) {
 	if restarts, _, _ := unstructured.NestedInt64(set.Object, "status", "restarts"); restarts != 0 {
 		t.Errorf("JobSet has restarted it %d times", restarts)
 	}
+}
+
+// runtimeOfPriority creates a runtime whose pods have a priority class.
+func runtimeOfPriority(t *testing.T, namespace, name, class string) {
+	t.Helper()
+	all, err := runtimes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{"spec": all["mpi-openmpi"].DeepCopy().Object["spec"]}}
+	object.SetGroupVersionKind(trainjob.GroupVersion.WithKind(trainjob.RuntimeKind))
+	object.SetNamespace(namespace)
+	object.SetName(name)
+	object.SetLabels(all["mpi-openmpi"].GetLabels())
+	object.SetAnnotations(all["mpi-openmpi"].GetAnnotations())
+	jobs, _, err := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "replicatedJobs")
+	if err != nil || len(jobs) == 0 {
+		t.Fatalf("the runtime has %d jobs: %v", len(jobs), err)
+	}
+	for _, job := range jobs {
+		if err := unstructured.SetNestedField(job.(map[string]any), class, "template", "spec", "template", "spec", "priorityClassName"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := unstructured.SetNestedSlice(object.Object, jobs, "spec", "template", "spec", "replicatedJobs"); err != nil {
+		t.Fatal(err)
+	}
+	create(t, object)
+}
+
+// TestTrainJobIsPutBack: a TrainJob of which some pods find no nodes in the time that its annotation allows releases those that others
+// have, for another job, and waits for its next try.
+func TestTrainJobIsPutBack(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	trainJobIsPutBack(t, "example.com/seat-trainjob-back")
+}
+
+// TestGangPutBackOfTrainJobs: the operator does the same on a cluster whose scheduler places gangs.
+func TestGangPutBackOfTrainJobs(t *testing.T) {
+	nativeGangs(t)
+	t.Parallel()
+	trainJobIsPutBack(t, "example.com/seat-trainjob-native-back")
+}
+
+// trainJobIsPutBack has the workers of a TrainJob find no nodes, by a rule that the operator does not know, while its launcher has one.
+func trainJobIsPutBack(t *testing.T, seat string) {
+	t.Helper()
+	seats(t, corev1.ResourceName(seat), 2, 0)
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	const beside = "{podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {example.com/not: there}}}]}}"
+	job := seatedTrainJob(t, namespace, "apart", seat, 2, "[sleep, '600']",
+		"  runtimePatches: [{manager: example.com/me, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {affinity: "+beside+"}}}}}]}}}}]")
+	job.SetAnnotations(map[string]string{mpi.AnnotationScheduleTimeout: "5"})
+	createTrainJob(t, job)
+	eventually(t, "one of its pods has a node", time.Minute, func() error {
+		for _, pod := range trainerPods(t, job, "launcher") {
+			if pod.Spec.NodeName != "" {
+				return nil
+			}
+		}
+		return fmt.Errorf("it has %d pods", trainJobPods(t, job))
+	})
+	report := reported(t, trainjob.Kind, namespace, "apart", "it is put back", func(status v1alpha1.JobReportStatus) error {
+		if status.Scheduling == nil || status.Scheduling.Attempts != 1 || status.Scheduling.NextTry == nil {
+			return fmt.Errorf("it is %s: %+v", status.Phase, status.Scheduling)
+		}
+		return nil
+	})
+	t.Logf("%s", report.Status.Scheduling.Message)
+	eventually(t, "its pods are gone", time.Minute, func() error {
+		if n := trainJobPods(t, job); n > 0 {
+			return fmt.Errorf("it has %d", n)
+		}
+		return nil
+	})
+	other := seated(namespace, "other", corev1.ResourceName(seat), 1, "1")
+	create(t, other)
+	waitFor(t, other, "another job has the nodes meanwhile", succeeded)
 }
 
 // TestTrainJobLosesAPod: a worker of a TrainJob that is deleted is created again, and the other pods stay.

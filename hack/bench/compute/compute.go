@@ -29,6 +29,8 @@ const (
 	Ours = "ours"
 	// Bare is a pod in which mpirun starts the ranks, without an operator or agent.
 	Bare = "bare"
+	// Unbound is Bare with ranks that are not bound to cores, as the operator decides for pods that share their cores with others.
+	Unbound = "unbound"
 	// Spread is an MPIJob with a worker for each rank, all on the same node: ranks of different pods exchange messages by TCP.
 	Spread = "spread"
 	// Profiled is Ours with a communication profile, which counts and times each call of MPI.
@@ -39,7 +41,7 @@ const (
 const annotationProfile = "mpi.opendatahub.io/profile"
 
 // Peers returns the contestants other than Ours, in the order of the table.
-func Peers() []string { return []string{Bare, Spread, Profiled} }
+func Peers() []string { return []string{Bare, Unbound, Spread, Profiled} }
 
 // Settings are those of a run of the suite.
 type Settings struct {
@@ -246,9 +248,12 @@ func (r *runner) run(ctx context.Context, who string, run run) (string, error) {
 	r.taken++
 	name := fmt.Sprintf("compute-%d", r.taken)
 	command := []string{"mpirun", "-n", strconv.Itoa(run.ranks), "sh", "-ec", "cd $(mktemp -d); sleep " + settle + "; " + run.program.command}
-	if who == Bare {
+	if who == Bare || who == Unbound {
 		// Without a hostfile, Open MPI has as many slots as the machine has cores. It needs no ssh, which the image has not.
 		command = slices.Insert(command, 1, "--oversubscribe", "--mca", "plm", "isolated")
+		if who == Unbound {
+			command = slices.Insert(command, 1, "--bind-to", "none")
+		}
 		return r.runPod(ctx, name, command)
 	}
 	workers, slots := 1, run.ranks

@@ -146,8 +146,9 @@ type candidate struct {
 	// probe is set while the job's pods exist for an autoscaler to add nodes; probedAt is when that began last.
 	probe    bool
 	probedAt time.Time
-	// free is set if the job's pods were created although they never fit together.
-	free bool
+	// free is set if the job's pods were created although they never fit together. inQueue is set if a queue has admitted the job: it
+	// has no pods then, so that it can give back its quota.
+	free, inQueue bool
 	// unsure is set if the estimate of the job's requests was wrong: the API server is then asked.
 	unsure bool
 
@@ -326,7 +327,7 @@ func (e *Scheduler) Enqueue(ctx context.Context, job mpi.Job, seen jobstate.Obse
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c = e.enqueue(job, whole, past, seen.Now)
-	c.byDefault = byDefault
+	c.byDefault, c.inQueue = byDefault, seen.Queue != nil
 	c.syncPods(job, seen)
 	if !c.pending.isEmpty() && c.held == nil {
 		if now := e.clock.Now(); !now.Before(e.nextPass) || !e.nextEntry.IsZero() && e.nextEntry.Sub(now) < entryPause {
@@ -627,7 +628,8 @@ func (e *Scheduler) hasWork() bool {
 //   - With an autoscaler, one job at a time, the longest not tried first: it adds nodes for pods that cannot be scheduled, and no
 //     two jobs hold a part of them each.
 //     The same applies to jobs of a higher priority, for which the cluster's scheduler may preempt pods that are no gangs.
-//   - Without one, those of which no worker ever fits and that have not asked to be placed as a whole: their pods show why.
+//   - Without one, those of which no worker ever fits and that have not asked to be placed as a whole: their pods show why. Not those
+//     that a queue has admitted, which go back there.
 func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, decision gang.Decision, empty bool) {
 	autoscaled := e.autoscaled()
 	var tried []*candidate
@@ -635,7 +637,7 @@ func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, decisio
 	for uid, held := range decision.Held {
 		c := e.jobs[keys[uid]]
 		switch {
-		case empty, held.Never && !held.Partly && c.byDefault && !autoscaled:
+		case empty, held.Never && !held.Partly && c.byDefault && !c.inQueue && !autoscaled:
 			e.release(now, keys[uid])
 			c.free = true
 		case autoscaled && held.Never, isShortage(held.Reason) && (autoscaled || c.byDefault && c.preempts && c.priority > 0):

@@ -110,6 +110,7 @@ func TestLetThrough(t *testing.T) {
 	type waiting struct {
 		held      gang.Held
 		byDefault bool
+		inQueue   bool
 		priority  int32
 		probedAt  time.Time
 	}
@@ -121,6 +122,7 @@ func TestLetThrough(t *testing.T) {
 		"nothing adds nodes":                         {jobs: map[string]waiting{"a": {held: noRoom, byDefault: true}, "b": {held: noRoom}}, want: "[]"},
 		"a cluster without nodes":                    {empty: true, jobs: map[string]waiting{"a": {held: never, byDefault: true}, "b": {held: never}}, want: "[a b]"},
 		"never fits":                                 {jobs: map[string]waiting{"a": {held: never, byDefault: true}, "b": {held: never}}, want: "[a]"},
+		"never fits, and a queue has admitted it":    {jobs: map[string]waiting{"a": {held: never, byDefault: true, inQueue: true}}, want: "[]"},
 		"a part of it fits":                          {jobs: map[string]waiting{"a": {held: partly, byDefault: true}, "b": {held: partly}}, want: "[]"},
 		"a part of it fits, an autoscaler":           {autoscaled: true, jobs: map[string]waiting{"a": {held: partly, byDefault: true}}, want: "[a]"},
 		"an autoscaler, one at a time":               {autoscaled: true, jobs: map[string]waiting{"a": {held: noRoom, byDefault: true}, "b": {held: never, byDefault: true}}, want: "[a]"},
@@ -137,7 +139,7 @@ func TestLetThrough(t *testing.T) {
 			keys := map[types.UID]mpi.ID{}
 			for name, w := range test.jobs {
 				c := waitingJob(e, name, w.byDefault, w.priority, mpitest.Now)
-				c.probedAt = w.probedAt
+				c.probedAt, c.inQueue = w.probedAt, w.inQueue
 				decision.Held[c.uid] = w.held
 				keys[c.uid] = mpi.ID{Kind: mpi.KindMPIJob, Namespace: mpitest.Job(1).Namespace, Name: name}
 			}

@@ -228,6 +228,12 @@ func size(from TrainJob, used Runtime) corev1.ResourceRequirements {
 func template(from TrainJob, of *ReplicatedJob, sized bool) corev1.PodTemplateSpec {
 	runtimes := of.pod()
 	pod := *runtimes.DeepCopy()
+	for _, patch := range from.patches(of) {
+		if pod.Annotations == nil && len(patch.Metadata.Annotations) > 0 {
+			pod.Annotations = map[string]string{}
+		}
+		maps.Copy(pod.Annotations, patch.Metadata.Annotations)
+	}
 	containers := pod.Spec.Containers
 	at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == nodeName })
 	if at < 0 {

@@ -2,7 +2,6 @@ package trainjob
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,77 +98,6 @@ func checkAnnotations(r Runtime) field.ErrorList {
 	return slices.Concat(errs, timeout, checkMinimum(r), CheckLimitAnnotations(r.Annotations), isolation.CheckEgress(r.Annotations))
 }
 
-// CheckLimitAnnotations returns the errors of the annotations that limit jobs, of a runtime or a Namespace.
-func CheckLimitAnnotations(of map[string]string) (errs field.ErrorList) {
-	r := Runtime{}
-	r.Annotations = of
-	for _, name := range []string{mpi.AnnotationMaxWorkers, mpi.AnnotationMaxGPUs} {
-		if _, _, err := limit(r, name); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	if _, err := requiredLabels(r); err != nil {
-		errs = append(errs, err)
-	}
-	return errs
-}
-
-// checkMinimum checks the annotation with the least number of nodes.
-func checkMinimum(r Runtime) field.ErrorList {
-	least, limited, err := limit(r, mpi.AnnotationMinWorkers)
-	if err != nil {
-		return field.ErrorList{err}
-	}
-	if most, bounded, _ := limit(r, mpi.AnnotationMaxWorkers); limited && bounded && least > most {
-		return field.ErrorList{field.Invalid(annotations.Key(mpi.AnnotationMinWorkers), r.Annotations[mpi.AnnotationMinWorkers],
-			fmt.Sprintf("must be at most %d, which is %s: no job could use the runtime", most, mpi.AnnotationMaxWorkers))}
-	}
-	return nil
-}
-
-// MinWorkers returns the least number of nodes of the jobs of a runtime; 0 for no minimum.
-func (r Runtime) MinWorkers() int64 {
-	least, _, _ := limit(r, mpi.AnnotationMinWorkers)
-	return least
-}
-
-// limit reads a number from a runtime's annotation; false where there is none.
-func limit(r Runtime, name string) (int64, bool, *field.Error) {
-	text, set := r.Annotations[name]
-	if !set {
-		return 0, false, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || n < 0 {
-		return 0, false, field.Invalid(annotations.Key(name), text, "must be a whole number, 0 or more")
-	}
-	return n, true, nil
-}
-
-// requiredLabels reads the labels that nodes must have from a runtime's annotation. Of two values of a label it returns the
-// last one, with an error.
-func requiredLabels(r Runtime) (map[string]string, *field.Error) {
-	text := r.Annotations[mpi.AnnotationNodeLabels]
-	labels := map[string]string{}
-	var contradiction *field.Error
-	for part := range strings.SplitSeq(text, ",") {
-		part = strings.TrimSpace(part)
-		if part == "" {
-			continue
-		}
-		key, value, found := strings.Cut(part, "=")
-		if !found || len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
-			return nil, field.Invalid(annotations.Key(mpi.AnnotationNodeLabels), text, fmt.Sprintf("%q must be a label with its value, such as key=value", part))
-		}
-		if other, set := labels[key]; set && other != value {
-			contradiction = field.Invalid(annotations.Key(mpi.AnnotationNodeLabels), text,
-				fmt.Sprintf("requires both %s=%s and %s=%s, and a node has one value of a label; remove one of them", key, other, key, value))
-		}
-		labels[key] = value
-	}
-	return labels, contradiction
-}
-
 // Check returns what keeps a TrainJob from running as it is written with an MPI runtime: the limits of the runtime and
 // its faults, all of them at once. Warnings are about what runs but is probably not intended. With other runtimes only
 // annotations are checked that have an effect with any runtime, and the labels of pods.
@@ -192,15 +120,21 @@ func check(before map[string]string, job TrainJob, used Runtime) (errs field.Err
 	if names, _ := Connections(job, used); len(names) > 0 && !hasAgent(used.job(nodeName).pod().Spec) {
 		warnings = append(warnings, mpi.ConnectionsWithoutAgent)
 	}
-	for _, err := range append(checkNumNodes(used), gangFaults(used)...) {
-		errs = append(errs, field.Invalid(spec.Child("runtimeRef", "name"), job.Spec.RuntimeRef.Name,
-			fmt.Sprintf("cannot be used as it is, ask who maintains it: %s %s", err.Field, err.Detail)))
-	}
+	errs = append(errs, unusable(job, append(checkNumNodes(used), gangFaults(used)...))...)
 	errs = append(errs, checkName(job, used)...)
 	errs = append(errs, checkSlots(job)...)
 	errs = append(errs, CheckLimits(job, used)...)
 	errs = append(errs, checkCommand(job, used)...)
 	return errs, append(warnings, warn(job, used)...)
+}
+
+// unusable returns the faults of a runtime as errors of a TrainJob that names it.
+func unusable(job TrainJob, faults field.ErrorList) (errs field.ErrorList) {
+	for _, err := range faults {
+		errs = append(errs, field.Invalid(spec.Child("runtimeRef", "name"), job.Spec.RuntimeRef.Name,
+			fmt.Sprintf("cannot be used as it is, ask who maintains it: %s %s", err.Field, err.Detail)))
+	}
+	return errs
 }
 
 // checkJobAnnotations checks the annotations of a TrainJob that have an effect with its runtime.
@@ -301,68 +235,6 @@ func checkName(job TrainJob, used Runtime) field.ErrorList {
 			fmt.Sprintf("must have at most %d characters, this has %d: the host names of its pods begin with it and have at most %d", room, len(job.Name), validation.DNS1123LabelMaxLength))}
 	}
 	return nil
-}
-
-// CheckLimits returns where a TrainJob does not keep the limits of an MPI runtime: nodes, GPUs, and the labels of nodes.
-func CheckLimits(job TrainJob, used Runtime) field.ErrorList {
-	if !used.IsMPI() {
-		return nil
-	}
-	var errs field.ErrorList
-	if n := nodes(job, used); n < 0 {
-		errs = append(errs, field.Invalid(nodesPath, n, "must be 1 or more"))
-	} else if n > maxNodes {
-		errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("must be at most %d: Kubernetes creates no more pods for it", maxNodes)))
-	}
-	if most, limited, _ := limit(used, mpi.AnnotationMaxWorkers); limited {
-		if n := nodes(job, used); int64(n) > most {
-			errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("must be at most %d with the runtime %s", most, used.Name)))
-		}
-	}
-	if n, least := nodes(job, used), used.MinWorkers(); n >= 0 && int64(n) < least {
-		errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("must be at least %d with the runtime %s", least, used.Name)))
-	}
-	if most, limited, _ := limit(used, mpi.AnnotationMaxGPUs); limited {
-		if n := podspec.GPUs(size(job, used)); n > most {
-			errs = append(errs, field.Invalid(sizePath, fmt.Sprintf("%d GPUs", n), fmt.Sprintf("must be at most %d GPUs with the runtime %s", most, used.Name)))
-		}
-	}
-	return append(errs, checkNodeLabels(job, used)...)
-}
-
-// checkNodeLabels: whatever a TrainJob changes, its pods ask for nodes with these labels.
-func checkNodeLabels(job TrainJob, used Runtime) field.ErrorList {
-	required, _ := requiredLabels(used)
-	var errs field.ErrorList
-	for _, name := range []string{launcherName, nodeName} {
-		of := used.job(name)
-		if of == nil {
-			continue
-		}
-		selector := job.nodeSelector(of)
-		for _, key := range slices.Sorted(maps.Keys(required)) {
-			if have, set := selector[key]; !set || have != required[key] {
-				errs = append(errs, field.Invalid(patchesPath(job), have,
-					fmt.Sprintf("the nodeSelector of the job %q must have %s: %s, which the runtime %s requires", name, key, required[key], used.Name)))
-			}
-		}
-	}
-	return errs
-}
-
-// CheckLostLabels returns which labels of nodes that a change of a JobSet loses (LostNodeLabels) an MPI runtime requires.
-func CheckLostLabels(lost map[string]string, used Runtime) field.ErrorList {
-	if !used.IsMPI() {
-		return nil
-	}
-	required, _ := requiredLabels(used)
-	var errs field.ErrorList
-	for _, key := range slices.Sorted(maps.Keys(required)) {
-		if value, is := lost[key]; is && value == required[key] {
-			errs = append(errs, field.Forbidden(spec.Child("replicatedJobs"), fmt.Sprintf("the nodeSelector of launcher and workers must keep %s: %s, which the runtime %s requires", key, value, used.Name)))
-		}
-	}
-	return errs
 }
 
 // patchesPath is where this TrainJob changes its runtime.

@@ -124,7 +124,8 @@ type PodTemplateOverride struct {
 // PodPatch is what a patch or override changes in pods.
 type PodPatch struct {
 	Metadata struct {
-		Labels map[string]string `json:"labels,omitempty"`
+		Labels      map[string]string `json:"labels,omitempty"`
+		Annotations map[string]string `json:"annotations,omitempty"`
 	} `json:"metadata"`
 	Spec struct {
 		NodeSelector map[string]string   `json:"nodeSelector,omitempty"`
@@ -202,6 +203,7 @@ type FailureRule struct {
 // ReplicatedJob is one of the jobs of a JobSet.
 type ReplicatedJob struct {
 	Name      string                  `json:"name"`
+	Replicas  *int32                  `json:"replicas,omitempty"`
 	DependsOn []Dependency            `json:"dependsOn,omitempty"`
 	Template  batchv1.JobTemplateSpec `json:"template"`
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
@@ -159,7 +160,11 @@ func TestCheck(t *testing.T) {
 		},
 		"node labels that contradict each other": {
 			trainer: "{numNodes: 4, command: [mpirun, pi]}", change: []string{limits[0], strings.Replace(limits[1], "pool=mpi", "pool=other,pool=mpi", 1)},
-			want: []string{`job "launcher" must have pool: mpi`, `job "node" must have pool: mpi`},
+			want: []string{`spec.runtimeRef.name: Invalid value: "mpi": cannot be used as it is, ask who maintains it: metadata.annotations[mpi.opendatahub.io/required-node-labels] requires both`, `job "launcher" must have pool: mpi`, `job "node" must have pool: mpi`},
+		},
+		"a limit that is no number": {
+			trainer: "{numNodes: 4, command: [mpirun, pi]}", change: []string{limits[0], strings.Replace(limits[1], "'4'", "'+4'", 1)},
+			want: []string{`max-workers] must be a whole number`, `job "launcher" must have pool: mpi`, `job "node" must have pool: mpi`},
 		},
 		"more nodes than Kubernetes creates pods": {
 			trainer: "{numNodes: 2147483647, command: [mpirun, pi]}",
@@ -224,6 +229,72 @@ func TestCheck(t *testing.T) {
 		long.Name = strings.Repeat("a", 52)
 		errs, _ := trainjob.Check(long, base(t))
 		wants(t, errs, "must have at most 50 characters, this has 52")
+	})
+}
+
+// TestNamespaceLimits: a TrainJob with any runtime keeps the limits of its namespace, with what its runtime and patches yield.
+func TestNamespaceLimits(t *testing.T) {
+	const torch = "    torch:\n"
+	limits := map[string]string{mpi.AnnotationMaxWorkers: "4", mpi.AnnotationMaxGPUs: "2", mpi.AnnotationNodeLabels: "pool=mpi, zone=a"}
+	inPool := []string{"  podTemplateOverrides: [{targetJobs: [{name: launcher}, {name: node}], spec: {nodeSelector: {pool: mpi, zone: a}}}]"}
+	tests := map[string]struct {
+		trainer string
+		more    []string
+		change  []string
+		limits  map[string]string
+		want    []string
+	}{
+		"no limits":  {trainer: "{numNodes: 50, resourcesPerNode: {limits: {nvidia.com/gpu: 8}}}"},
+		"within":     {trainer: "{numNodes: 4, resourcesPerNode: {limits: {nvidia.com/gpu: 2}}}", more: inPool, limits: limits},
+		"the others": {trainer: "{numNodes: 4}", more: inPool, change: []string{"    mpi:\n", torch}, limits: limits},
+		"every limit": {
+			trainer: "{numNodes: 5, resourcesPerNode: {limits: {nvidia.com/gpu: 3}}}", limits: limits,
+			want: []string{
+				"spec.trainer.numNodes: Invalid value: 5: must be at most 4, the limit of the namespace ns; ask its administrator for more (annotation mpi.opendatahub.io/max-workers)",
+				`spec.trainer.resourcesPerNode: Invalid value: "3 GPUs": a pod of the job "launcher" of the runtime mpi must request at most 2 GPUs, the limit of the namespace ns`,
+				`spec.runtimePatches: Invalid value: "": the nodeSelector of the job "launcher" must have pool: mpi, which the namespace ns requires (annotation mpi.opendatahub.io/required-node-labels)`,
+				`"launcher" must have zone: a`, `"node" must have pool: mpi`, `"node" must have zone: a`,
+			},
+		},
+		"other frameworks": {
+			trainer: "{numNodes: 5}", change: []string{"    mpi:\n", torch}, more: inPool, limits: limits,
+			want: []string{"spec.trainer.numNodes: Invalid value: 5"},
+		},
+		"nodes of the runtime": {
+			trainer: "{}", change: []string{"numNodes: 1", "numNodes: 6"}, more: inPool, limits: limits,
+			want: []string{"(annotation mpi.opendatahub.io/max-workers); set it, since the runtime mpi has 6 nodes"},
+		},
+		"a runtime that launches apart": {trainer: "{numNodes: 4}", change: []string{"runLauncherAsNode: true", ""}, more: inPool, limits: limits},
+		"invalid limits": {
+			trainer: "{numNodes: 1}", limits: map[string]string{mpi.AnnotationMaxWorkers: "x", mpi.AnnotationMaxGPUs: "", mpi.AnnotationNodeLabels: "gpu"},
+			want: []string{
+				`metadata.namespace: Forbidden: the namespace ns has an invalid limit, ask its administrator to correct it: metadata.annotations[mpi.opendatahub.io/max-workers]: Invalid value: "x": must be a whole number, 0 or more`,
+				"max-gpus-per-worker]", `"gpu" must be a label with its value`,
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			of := job(t, test.trainer, test.more...)
+			of.Namespace = "ns"
+			wants(t, trainjob.CheckNamespaceLimits(of, base(t, test.change...), test.limits), test.want...)
+			changed := of
+			changed.Generation++
+			wants(t, trainjob.CheckNamespaceChange(of, changed, base(t, test.change...), test.limits), test.want...)
+			changed.Spec.Suspend = new(true)
+			wants(t, trainjob.CheckNamespaceChange(of, changed, base(t, test.change...), test.limits))
+		})
+	}
+	t.Run("other jobs of the runtime", func(t *testing.T) {
+		used := base(t)
+		initializer := trainjob.ReplicatedJob{Name: "dataset-initializer"}
+		own := trainjob.ReplicatedJob{Name: "own", Replicas: new(int32(3))}
+		own.Template.Spec.Template.Spec.InitContainers = []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"amd.com/gpu": resource.MustParse("4")}}}}
+		used.Spec.Template.Spec.ReplicatedJobs = append(used.Spec.Template.Spec.ReplicatedJobs, initializer, own)
+		of := job(t, "{numNodes: 3}", inPool...)
+		of.Namespace = "ns"
+		wants(t, trainjob.CheckNamespaceLimits(of, used, limits), "spec.trainer.numNodes: Invalid value: 5: must be at most 4", `a pod of the job "own" of the runtime mpi`,
+			`"dataset-initializer" must have pool`, `"dataset-initializer" must have zone`, `"own" must have pool`, `"own" must have zone`)
 	})
 }
 
@@ -474,9 +545,10 @@ func TestCheckRDMA(t *testing.T) {
 func TestPodsOfTrainJobs(t *testing.T) {
 	const pod = "nodeSelector: {pool: gpu}, tolerations: [{key: nvidia.com/gpu, operator: Exists}], affinity: {nodeAffinity: {}}, " +
 		"volumes: [{name: scratch, emptyDir: {sizeLimit: 16Mi}}], containers: [{name: node, env: [{name: A, value: b}], volumeMounts: [{name: scratch, mountPath: /scratch}]}]"
+	const metadata = "metadata: {annotations: {kueue.x-k8s.io/podset-required-topology: rack}}"
 	for name, more := range map[string]string{
-		"patches":   "  runtimePatches: [{manager: me, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {" + pod + "}}}}}]}}}}]",
-		"overrides": "  podTemplateOverrides: [{targetJobs: [{name: node}], spec: {" + pod + "}}]",
+		"patches":   "  runtimePatches: [{manager: me, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {" + metadata + ", spec: {" + pod + "}}}}}]}}}}]",
+		"overrides": "  podTemplateOverrides: [{targetJobs: [{name: node}], " + metadata + ", spec: {" + pod + "}}]",
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := trainjob.Convert(job(t, "{numNodes: 2, command: [mpirun, pi], resourcesPerNode: {requests: {cpu: 4}, limits: {nvidia.com/gpu: 8}}}", more), base(t))
@@ -486,6 +558,9 @@ func TestPodsOfTrainJobs(t *testing.T) {
 			}
 			if len(launcher.NodeSelector)+len(launcher.Tolerations) > 0 || launcher.Affinity != nil {
 				t.Errorf("the launcher is placed by %v, %v, %v", launcher.NodeSelector, launcher.Tolerations, launcher.Affinity)
+			}
+			if topology := got.WithKueueTopology().Topology; topology.Key != "rack" || got.Launcher.Template.Annotations["kueue.x-k8s.io/podset-required-topology"] != "" {
+				t.Errorf("they require the topology %+v", topology)
 			}
 			main := workers.Containers[0]
 			isScratch := func(v corev1.Volume) bool { return v.Name == "scratch" && v.EmptyDir.SizeLimit.String() == "16Mi" }

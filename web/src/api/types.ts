@@ -1952,6 +1952,7 @@ export interface components {
             topologyPreferred?: boolean;
             ttl?: number;
             volumes?: components["schemas"]["Volume"][];
+            waitForQuota?: boolean;
             workdir?: string;
             workers: number;
         };

@@ -53,6 +53,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "toleration": {"tolerations": ["nvidia.com/gpu"]},
     "topology": {"topology": "topology.kubernetes.io/zone"},
     "rdma": {"rdma": "required"},
+    "waitForQuota": {"wait_for_quota": True},
     "gangTimeout": {"gang_timeout": "10m"},
     "imagePullSecret": {"image_pull_secrets": ["registry"]},
     "serviceAccount": {"service_account": "trainer"},

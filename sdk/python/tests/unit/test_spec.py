@@ -130,6 +130,7 @@ SAME = {
     ),
     "a time to live": (["--ttl", "24h", "--command", "x"], {"command": "x", "ttl": "24h"}),
     "optional RDMA": (["--rdma", "optional", "--command", "x"], {"command": "x", "rdma": "optional"}),
+    "waiting for quota": (["--wait-for-quota", "--command", "x"], {"command": "x", "wait_for_quota": True}),
     "no time to live": (["--ttl", "0s", "--command", "x"], {"command": "x", "ttl": 0}),
     "flags as a list": (
         ["--implementation", "intel", "--mpi-flags", "-genv LIST '*'", "--command", "x"],
@@ -628,7 +629,7 @@ WRONG_CALLS: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any], str]] = 
         "  - que: is not an option; did you mean queue?; use annotations, command, connections, deadline, env, "
         "gang_timeout, grace_period, image_pull_secrets, labels, launcher_resources, mlflow_tracking_uri, mpi_flags, "
         "mpi_implementation, node_selector, output_dir, priority, queue, rdma, retries, run_as_user, runtime, "
-        "service_account, shm, suspend, tolerations, topology, ttl, volume_mounts, volumes, workdir\n"
+        "service_account, shm, suspend, tolerations, topology, ttl, volume_mounts, volumes, wait_for_quota, workdir\n"
         "  - dry_run: 'yes' is not allowed; use 'client', 'server' or None\n"
         f"  - after: 'other' is not allowed; {NO_JOBS}\n"
         "  - name: 'Train_1' is not allowed; use lower-case letters, digits and '-', with a letter first and no '-' at "

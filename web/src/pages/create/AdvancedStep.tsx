@@ -135,6 +135,10 @@ function NodeFields({form, set, errorOf}: StepProps): ReactElement {
           <FormSelectOption value="required" label="Required: wait for it" />
         </FormSelect>
       </Field>
+      <div>
+        <Switch label="Wait for quota" isChecked={form.waitForQuota} onChange={(_, waitForQuota) => set({waitForQuota})} />
+        <Help label="Wait for quota">The job waits if the quotas of the project have no room for it now. Without this, it is refused. A job in a queue always waits.</Help>
+      </div>
     </>
   );
 }

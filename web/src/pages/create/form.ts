@@ -58,6 +58,7 @@ export interface JobForm {
   topologyPreferred: boolean;
   rdma: string;
   profile: boolean;
+  waitForQuota: boolean;
   pullSecrets: string[];
   serviceAccount: string;
   yaml: string;
@@ -105,6 +106,7 @@ export const emptyForm: JobForm = {
   topologyPreferred: false,
   rdma: '',
   profile: false,
+  waitForQuota: false,
   pullSecrets: [],
   serviceAccount: '',
   yaml: '',
@@ -161,6 +163,7 @@ export function formOf({request, note}: CloneForm): JobForm {
     topologyPreferred: spec.topologyPreferred ?? false,
     rdma: spec.rdma ?? '',
     profile: spec.profile ?? false,
+    waitForQuota: spec.waitForQuota ?? false,
     pullSecrets: spec.imagePullSecrets ?? [],
     serviceAccount: spec.serviceAccount ?? '',
   };
@@ -198,6 +201,7 @@ export function requestOf(form: JobForm): SpecRequest {
     topologyPreferred: form.topology !== '' && form.topologyPreferred,
     rdma: form.rdma,
     profile: form.profile,
+    waitForQuota: form.waitForQuota,
   };
   if (form.outputDir.name || form.outputDir.path) spec.outputDir = {source: 'claim', ...form.outputDir};
   const [slots, user, retries] = [whole(form.slots), whole(form.user), whole(form.retries)];

@@ -32,6 +32,8 @@ def status_in(body: bytes) -> Json:
     return status if isinstance(status, dict) else {}
 
 
+# How the API server reports what a ValidatingAdmissionPolicy refuses.
+POLICY = re.compile(r"ValidatingAdmissionPolicy '(?P<name>[^']+)' with binding '[^']+' denied request: ")
 DENIED = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
     r'(?: in the namespace "(?P<namespace>[^"]*)")?'
@@ -82,7 +84,7 @@ def error_of(code: int, status: Mapping[str, Any], request: Request, host: str) 
     if code in (400, 422):
         _, strict, unknown = message.partition("strict decoding error: ")
         causes = [
-            Problem(str(cause.get("field", "")), " ".join(str(cause.get("message", "")).split()))
+            Problem(str(cause.get("field", "")), reason_of(str(cause.get("message", ""))))
             for cause in details.get("causes") or []
         ]
         if strict:
@@ -92,6 +94,16 @@ def error_of(code: int, status: Mapping[str, Any], request: Request, host: str) 
         problems = sorted(set(causes), key=lambda problem: (problem.field, problem.message))
         return JobRefusedError(f"{name} is invalid:" if problems else message, problems)
     return APIError(code, reason, message)
+
+
+def reason_of(message: str) -> str:
+    """Return a reason of the API server in one line. What a policy of this project refuses names no policy."""
+    text = " ".join(message.split())
+    denied = POLICY.match(text)
+    if denied is None:
+        return text
+    reason = text[denied.end() :]
+    return reason if denied["name"].startswith("mpijob-") else f"{reason} (ValidatingAdmissionPolicy {denied['name']})"
 
 
 def forbidden(message: str) -> TrainingError:

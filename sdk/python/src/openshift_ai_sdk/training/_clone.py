@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 
-from openshift_ai_sdk.training import _changes
+from openshift_ai_sdk.training import _changes, _ranks
 from openshift_ai_sdk.training._cluster import Cluster
 from openshift_ai_sdk.training._driver import Json
 from openshift_ai_sdk.training._job_ref import JobRef
@@ -24,11 +26,15 @@ async def clone(
     if written is None:
         raise JobNotFoundError(f"{ref} is deleted, and {missing}")
     manifest = as_written(written)
+    original = deepcopy(manifest)
     problems = _changes.apply(manifest, changes)
     if not problems and found.object is None:
         problems = list(masked_in(manifest))
     if problems:
         raise InvalidJobError(problems)
+    note = await _ranks.follow(cluster, original, manifest)
+    if note:
+        warnings.warn(note, stacklevel=2)
     if new_name is None:
         names = [other.ref.name for other in await cluster.list(ref.namespace, gone=True)]
         new_name = next_name(ref.name, names)

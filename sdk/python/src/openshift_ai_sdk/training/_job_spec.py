@@ -88,6 +88,7 @@ class JobSpec:
     deadline: Duration | None = None
     ttl: Duration | None = None
     rdma: str | None = None
+    wait_for_quota: bool = False
     gang_timeout: Duration | None = None
     grace_period: Duration | None = None
     suspend: bool = False
@@ -152,8 +153,9 @@ class JobSpec:
                 found.append(Problem(label, f"{value!r} is not allowed; use {kind}{least} or more"))
         if self.rdma is not None and self.rdma not in ("required", "optional"):
             found.append(Problem("rdma", f"{self.rdma!r} is not allowed; use 'required' or 'optional'"))
-        if not isinstance(self.suspend, bool):
-            found.append(Problem("suspend", f"{self.suspend!r} is not allowed; use True or False"))
+        for label, switch in (("wait_for_quota", self.wait_for_quota), ("suspend", self.suspend)):
+            if not isinstance(switch, bool):
+                found.append(Problem(label, f"{switch!r} is not allowed; use True or False"))
         for label, duration, least, longest, example in (
             ("deadline", self.deadline, 1, math.inf, "'4h' or 3600"),
             ("ttl", self.ttl, 0, LONGEST_TIMEOUT, "'24h' or 86400"),

@@ -21,6 +21,7 @@ ANNOTATION_MAX_RESTARTS = "mpi.opendatahub.io/max-restarts"
 ANNOTATION_SCHEDULE_TIMEOUT = "mpi.opendatahub.io/schedule-timeout-seconds"
 ANNOTATION_TTL = "mpi.opendatahub.io/ttl-seconds-after-finished"
 ANNOTATION_RDMA = "mpi.opendatahub.io/rdma"
+ANNOTATION_WAIT_FOR_QUOTA = "mpi.opendatahub.io/wait-for-quota"
 ANNOTATION_REQUIRED_TOPOLOGY = "mpi.opendatahub.io/required-topology"
 ANNOTATION_PREFERRED_TOPOLOGY = "mpi.opendatahub.io/preferred-topology"
 
@@ -58,6 +59,8 @@ def metadata(spec: JobSpec, namespace: str | None) -> Json:
         annotations[ANNOTATION_CONNECTIONS] = ",".join(spec.connections)
     if spec.rdma is not None:
         annotations[ANNOTATION_RDMA] = spec.rdma
+    if spec.wait_for_quota:
+        annotations[ANNOTATION_WAIT_FOR_QUOTA] = "true"
     if spec.topology:
         preferred = spec.topology.startswith(PREFER)
         key = ANNOTATION_PREFERRED_TOPOLOGY if preferred else ANNOTATION_REQUIRED_TOPOLOGY

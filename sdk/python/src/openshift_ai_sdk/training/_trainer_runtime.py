@@ -73,21 +73,42 @@ def runtime_command(manifest: Json, runtime: Json, launch: LaunchOptions) -> Non
         if problems := [Problem(option, text) for option, value, text in given if value]:
             raise InvalidJobError(problems)
         return
+    name = (runtime["metadata"].get("annotations") or {}).get("mpi.opendatahub.io/mpi-implementation")
+    trainer["command"] = launched(trainer["command"], ranks_of(manifest, runtime), name, launch.words(name))
+
+
+def ranks_of(manifest: Json, runtime: Json) -> int:
+    """Return the number of slots of all hosts of a TrainJob with a runtime of MPI; 0 with another runtime."""
+    policy = (runtime["spec"].get("mlPolicy") or {}).get("mpi")
+    if policy is None:
+        return 0
+    trainer = manifest["spec"].get("trainer") or {}
     slots = trainer.get("numProcPerNode")
     if slots is None:
         slots = policy.get("numProcPerNode") or 1
         slots = slots if slots != 1 else max(gpus_of(node_size(manifest, runtime)), 1)
-    hosts = trainer["numNodes"]
+    hosts = trainer.get("numNodes") or runtime["spec"]["mlPolicy"].get("numNodes") or 1
     if policy.get("runLauncherAsNode"):
         # Trainer makes one worker at least, besides the launcher.
         hosts = max(hosts - 1, 1) + 1
-    name = (runtime["metadata"].get("annotations") or {}).get("mpi.opendatahub.io/mpi-implementation")
-    trainer["command"] = launched(trainer["command"], int(slots) * hosts, name, launch.words(name))
+    return int(slots) * int(hosts)
+
+
+async def runtime_of(cluster: Cluster, manifest: Json) -> Json | None:
+    """Return the runtime that a TrainJob names, or None if it does not exist."""
+    ref, namespace = manifest["spec"]["runtimeRef"], manifest["metadata"].get("namespace")
+    for resource in RUNTIMES:
+        if ref.get("kind") in (None, resource.kind):
+            scope = namespace if resource is RUNTIMES[0] else None
+            runtime = await cluster.api.find(resource, scope, ref["name"])
+            if runtime is not None:
+                return runtime
+    return None
 
 
 def node_size(manifest: Json, runtime: Json) -> Json:
     """Return the resources of a TrainJob's node: those of the job, else of its runtime."""
-    size: Json | None = manifest["spec"]["trainer"].get("resourcesPerNode")
+    size: Json | None = (manifest["spec"].get("trainer") or {}).get("resourcesPerNode")
     if size is not None:
         return size
     for job in runtime["spec"]["template"]["spec"].get("replicatedJobs") or []:

@@ -774,7 +774,8 @@ class MPIJob:
             be one of MPI.
         runtime: A runtime of Kubeflow Trainer; the job is a TrainJob then.
         queue: The queue (Kueue's LocalQueue) to wait in.
-        priority: The PriorityClass of the pods; of a TrainJob the queue's WorkloadPriorityClass.
+        priority: The PriorityClass of the pods, also in a queue; with a runtime Kueue's WorkloadPriorityClass, which
+            requires a queue.
         connections: Data connections (Secrets) whose keys every rank has as variables.
         volumes: Volumes of the workers, as Kubernetes writes them; with a runtime, also of the launcher.
         launcher_resources: What the launcher asks for; by default 100m of a CPU, and 128 MiB of memory with a limit of
@@ -800,6 +801,7 @@ class MPIJob:
             Its report is always kept.
         rdma: What happens if no node offers the RDMA that the job requests: ``"optional"``, the default, runs the job
             over TCP, and ``"required"`` waits for it.
+        wait_for_quota: Wait if the quotas of the namespace have no room for the job now; by default it is refused.
         gang_timeout: Schedule all pods together, and give up an attempt after this time, in seconds or such as
             ``"10m"``; by default the cluster's or the runtime's.
         grace_period: The time that programs have to end after SIGTERM, in seconds or such as ``"2m"``; by default 30 s.
@@ -860,6 +862,7 @@ class MPIJob:
         deadline: Duration | None = None,
         ttl: Duration | None = None,
         rdma: str | None = None,
+        wait_for_quota: bool = False,
         gang_timeout: Duration | None = None,
         grace_period: Duration | None = None,
         suspend: bool = False,
@@ -899,6 +902,7 @@ class MPIJob:
             deadline=deadline,
             ttl=ttl,
             rdma=rdma,
+            wait_for_quota=wait_for_quota,
             gang_timeout=gang_timeout,
             grace_period=grace_period,
             suspend=suspend,
@@ -1524,6 +1528,9 @@ class MPIJob:
         """Create a changed copy of the job and return it. A clone is never suspended.
 
         In a notebook, a Python shell or a terminal this prints the name of the copy, as ``create`` does.
+
+        If the original starts as many ranks as its workers have slots, so does the copy. Other numbers of ranks are
+        kept, with a warning if the number of slots has changed.
 
         A deleted job can be cloned while its report is kept. Secrets are masked there: ``env`` or the path of the field
         must set each of them again.

@@ -1,0 +1,245 @@
+package trainjob
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podspec"
+)
+
+// CheckLimitAnnotations returns the errors of the annotations that limit jobs, of a runtime or a Namespace.
+func CheckLimitAnnotations(of map[string]string) (errs field.ErrorList) {
+	for _, name := range []string{mpi.AnnotationMaxWorkers, mpi.AnnotationMaxGPUs} {
+		if _, _, err := limit(of, name); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if _, err := requiredLabels(of); err != nil {
+		errs = append(errs, err)
+	}
+	return errs
+}
+
+// checkMinimum checks the annotation with the least number of nodes.
+func checkMinimum(r Runtime) field.ErrorList {
+	least, limited, err := limit(r.Annotations, mpi.AnnotationMinWorkers)
+	if err != nil {
+		return field.ErrorList{err}
+	}
+	if most, bounded, _ := limit(r.Annotations, mpi.AnnotationMaxWorkers); limited && bounded && least > most {
+		return field.ErrorList{field.Invalid(annotations.Key(mpi.AnnotationMinWorkers), r.Annotations[mpi.AnnotationMinWorkers],
+			fmt.Sprintf("must be at most %d, which is %s: no job could use the runtime", most, mpi.AnnotationMaxWorkers))}
+	}
+	return nil
+}
+
+// MinWorkers returns the least number of nodes of the jobs of a runtime; 0 for no minimum.
+func (r Runtime) MinWorkers() int64 {
+	least, _, _ := limit(r.Annotations, mpi.AnnotationMinWorkers)
+	return least
+}
+
+// wholeNumber is what the API server accepts as a limit, too (config/webhook/limits.yaml).
+var wholeNumber = regexp.MustCompile(`^[0-9]{1,9}$`)
+
+// limit reads a number from an annotation; false where there is none.
+func limit(of map[string]string, name string) (int64, bool, *field.Error) {
+	text, set := of[name]
+	if !set {
+		return 0, false, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || !wholeNumber.MatchString(text) {
+		return 0, false, field.Invalid(annotations.Key(name), text, "must be a whole number, 0 or more")
+	}
+	return n, true, nil
+}
+
+// requiredLabels reads the labels that nodes must have from an annotation. Of two values of a label it returns the last one, with an
+// error.
+func requiredLabels(of map[string]string) (map[string]string, *field.Error) {
+	text := of[mpi.AnnotationNodeLabels]
+	labels := map[string]string{}
+	var contradiction *field.Error
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		key, value, found := strings.Cut(part, "=")
+		if !found || len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
+			return nil, field.Invalid(annotations.Key(mpi.AnnotationNodeLabels), text, fmt.Sprintf("%q must be a label with its value, such as key=value", part))
+		}
+		if other, set := labels[key]; set && other != value {
+			contradiction = field.Invalid(annotations.Key(mpi.AnnotationNodeLabels), text,
+				fmt.Sprintf("requires both %s=%s and %s=%s, and a node has one value of a label; remove one of them", key, other, key, value))
+		}
+		labels[key] = value
+	}
+	return labels, contradiction
+}
+
+// CheckLimits returns where a TrainJob does not keep the limits of an MPI runtime: nodes, GPUs, and the labels of nodes.
+func CheckLimits(job TrainJob, used Runtime) field.ErrorList {
+	if !used.IsMPI() {
+		return nil
+	}
+	errs := unusable(job, append(checkMinimum(used), CheckLimitAnnotations(used.Annotations)...))
+	if n := nodes(job, used); n < 0 {
+		errs = append(errs, field.Invalid(nodesPath, n, "must be 1 or more"))
+	} else if n > maxNodes {
+		errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("must be at most %d: Kubernetes creates no more pods for it", maxNodes)))
+	}
+	if most, limited, _ := limit(used.Annotations, mpi.AnnotationMaxWorkers); limited {
+		if n := nodes(job, used); int64(n) > most {
+			errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("must be at most %d with the runtime %s", most, used.Name)))
+		}
+	}
+	if n, least := nodes(job, used), used.MinWorkers(); n >= 0 && int64(n) < least {
+		errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("must be at least %d with the runtime %s", least, used.Name)))
+	}
+	pods := podsOf(job, used)
+	if most, limited, _ := limit(used.Annotations, mpi.AnnotationMaxGPUs); limited {
+		if n, _ := mostGPUs(pods); n > most {
+			errs = append(errs, field.Invalid(sizePath, fmt.Sprintf("%d GPUs", n), fmt.Sprintf("must be at most %d GPUs with the runtime %s", most, used.Name)))
+		}
+	}
+	required, _ := requiredLabels(used.Annotations)
+	pods = slices.DeleteFunc(pods, func(p podGroup) bool { return p.job != launcherName && p.job != nodeName })
+	return append(errs, checkNodeLabels(job, pods, required, "the runtime "+used.Name+" requires")...)
+}
+
+// CheckNamespaceLimits returns where a TrainJob does not keep the limits in the annotations of its Namespace, whatever its runtime is.
+// The API server compares MPIJobs and JobSets with them (config/webhook/limits.yaml), but not what the runtime and its patches request.
+func CheckNamespaceLimits(job TrainJob, used Runtime, namespace map[string]string) field.ErrorList {
+	var errs field.ErrorList
+	for _, err := range CheckLimitAnnotations(namespace) {
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "namespace"),
+			fmt.Sprintf("the namespace %s has an invalid limit, ask its administrator to correct it: %s", job.Namespace, err)))
+	}
+	pods := podsOf(job, used)
+	ask := func(name string) string {
+		return fmt.Sprintf("the limit of the namespace %s; ask its administrator for more (annotation %s)", job.Namespace, name)
+	}
+	if most, limited, _ := limit(namespace, mpi.AnnotationMaxWorkers); limited {
+		if n := countNodes(job, used, pods); n > most {
+			detail := fmt.Sprintf("must be at most %d, %s", most, ask(mpi.AnnotationMaxWorkers))
+			if job.trainer().NumNodes == nil {
+				detail += fmt.Sprintf("; set it, since the runtime %s has %d nodes", used.Name, n)
+			}
+			errs = append(errs, field.Invalid(nodesPath, n, detail))
+		}
+	}
+	if most, limited, _ := limit(namespace, mpi.AnnotationMaxGPUs); limited {
+		if n, of := mostGPUs(pods); n > most {
+			errs = append(errs, field.Invalid(sizePath, fmt.Sprintf("%d GPUs", n),
+				fmt.Sprintf("a pod of the job %q of the runtime %s must request at most %d GPUs, %s", of, used.Name, most, ask(mpi.AnnotationMaxGPUs))))
+		}
+	}
+	required, _ := requiredLabels(namespace)
+	return append(errs, checkNodeLabels(job, pods, required, fmt.Sprintf("the namespace %s requires (annotation %s)", job.Namespace, mpi.AnnotationNodeLabels))...)
+}
+
+// CheckNamespaceChange is CheckNamespaceLimits for a TrainJob that is changed. A job can always be suspended, and is compared again when
+// it is resumed.
+func CheckNamespaceChange(before, after TrainJob, used Runtime, namespace map[string]string) field.ErrorList {
+	if before.Generation == after.Generation || isSuspended(after) {
+		return nil
+	}
+	return CheckNamespaceLimits(after, used, namespace)
+}
+
+// podGroup are the pods of one of the runtime's jobs, with what a TrainJob changes in them.
+type podGroup struct {
+	job      string
+	count    int64
+	spec     corev1.PodSpec
+	selector map[string]string
+}
+
+// order is the order of errors about the pods of a job, after those of other jobs.
+var order = []string{launcherName, nodeName}
+
+// podsOf returns the pods that a TrainJob has with a runtime.
+func podsOf(from TrainJob, used Runtime) []podGroup {
+	var all []podGroup
+	for i := range used.Spec.Template.Spec.ReplicatedJobs {
+		of := &used.Spec.Template.Spec.ReplicatedJobs[i]
+		sized := of.isTrainer()
+		count := int64(ptr.Deref(of.Replicas, 1)) * int64(ptr.Deref(of.Template.Spec.Parallelism, 1))
+		switch {
+		case used.IsMPI() && of.Name == launcherName:
+			sized = true
+		case used.IsMPI() && of.Name == nodeName:
+			sized, count = used.mpiPolicy().RunLauncherAsNode, int64(workers(from, used))
+		case of.isTrainer():
+			count = int64(nodes(from, used))
+		}
+		all = append(all, podGroup{of.Name, count, template(from, of, sized).Spec, from.nodeSelector(of)})
+	}
+	slices.SortStableFunc(all, func(a, b podGroup) int { return cmp.Compare(slices.Index(order, a.job), slices.Index(order, b.job)) })
+	return all
+}
+
+// helpers are the jobs of a runtime that have one pod besides those that compute (trainer/v2/pkg/constants).
+var helpers = []string{launcherName, "dataset-initializer", "model-initializer"}
+
+// countNodes returns how many pods of a job compute: those of which there is one for another purpose do not count.
+func countNodes(from TrainJob, used Runtime, pods []podGroup) (count int64) {
+	for _, group := range pods {
+		if slices.Contains(helpers, group.job) {
+			group.count--
+		}
+		count += max(group.count, 0)
+	}
+	return max(count, int64(nodes(from, used)))
+}
+
+// mostGPUs returns the most GPUs that a pod requests, and the job of this pod.
+func mostGPUs(pods []podGroup) (most int64, job string) {
+	for _, group := range pods {
+		if n := podspec.PodGPUs(group.spec); n > most {
+			most, job = n, group.job
+		}
+	}
+	return most, job
+}
+
+// checkNodeLabels: whatever a TrainJob changes, its pods ask for nodes with these labels.
+func checkNodeLabels(job TrainJob, pods []podGroup, required map[string]string, by string) (errs field.ErrorList) {
+	for _, group := range pods {
+		for _, key := range slices.Sorted(maps.Keys(required)) {
+			if have, set := group.selector[key]; !set || have != required[key] {
+				errs = append(errs, field.Invalid(patchesPath(job), have,
+					fmt.Sprintf("the nodeSelector of the job %q must have %s: %s, which %s", group.job, key, required[key], by)))
+			}
+		}
+	}
+	return errs
+}
+
+// CheckLostLabels returns which labels of nodes that a change of a JobSet loses (LostNodeLabels) an MPI runtime requires.
+func CheckLostLabels(lost map[string]string, used Runtime) field.ErrorList {
+	if !used.IsMPI() {
+		return nil
+	}
+	required, _ := requiredLabels(used.Annotations)
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(required)) {
+		if value, is := lost[key]; is && value == required[key] {
+			errs = append(errs, field.Forbidden(spec.Child("replicatedJobs"), fmt.Sprintf("the nodeSelector of launcher and workers must keep %s: %s, which the runtime %s requires", key, value, used.Name)))
+		}
+	}
+	return errs
+}
