@@ -147,7 +147,7 @@ var programErrors = []OwnError{
 	{
 		Name: "value", Matches: regexp.MustCompile(`invalid literal for int\(\)|could not convert string to float|invalid (?:int|float|bool|choice) value|not NoneType|^strconv\.|stoi|stod`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Check the arguments and variables that the program reads: one of them is missing, empty or no number. Open MPI passes a variable of the launcher on only with -x.", Action: launcherArgs},
+			{Text: "Check the data, arguments and variables that the program reads: one of them is missing, empty or no number. Open MPI passes a variable of the launcher on only with -x.", Action: launcherArgs},
 		},
 	},
 	{

@@ -86,6 +86,7 @@ var exits = []Entry{
 		Summary: "Program {program|of the mpirun command} not found in the image of {where|the launcher or a worker}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check its name and folder, also in the workers' image, where ranks start.", Action: lookForProgram},
+			{Text: "Or use an image that contains it. The one of these pods is {image|set in their template}.", Action: "{field}.spec.containers[0].image"},
 			{Text: "Use the same image for the launcher and the workers.", Action: BothImages},
 			{Text: "If it is a script that exists, check the interpreter in its first line: it must exist, too, and the line must not end with a carriage return."},
 		},
@@ -99,7 +100,7 @@ var exits = []Entry{
 		},
 	},
 	{
-		Code: MPINotInPath, Phase: v1alpha1.PhaseRunning,
+		Code: MPINotInPath, Phase: v1alpha1.PhaseRunning, Settings: []string{"PATH", "OPAL_PREFIX", "PRTE_PREFIX", "I_MPI_ROOT"},
 		Summary: "MPI's helper {program|program} not found on a worker: MPI is not in its image, or not in PATH for remote logins.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Use the same image for the launcher and the workers.", Action: BothImages},
@@ -108,8 +109,8 @@ var exits = []Entry{
 		},
 	},
 	{
-		Code: LibraryMissing, Phase: v1alpha1.PhaseRunning, Traits: FromProgram,
-		Summary: "The program cannot start: shared library {library|of the program} not found.",
+		Code: LibraryMissing, Phase: v1alpha1.PhaseRunning, Traits: FromProgram, Settings: []string{"LD_LIBRARY_PATH", "LD_PRELOAD"},
+		Summary: "The program cannot start: shared library {library|of the program} not found{replacedText}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Pass the library path to all ranks.", Action: "mpirun -x LD_LIBRARY_PATH <program>"},
 			{Text: "Or install the library in the workers' image, too.", Action: `kubectl -n {namespace} exec {worker} -- sh -c 'ldconfig -p | grep -F -e "$0"' {library|LIBRARY}`},

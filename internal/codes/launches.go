@@ -58,6 +58,10 @@ var (
 		v1alpha1.Remedy{Text: "Define {variable} in env of the launcher, or write its value. Kubernetes replaces only $(NAME) of a variable in that list; variables of the image do not count.", Action: "{launcherTemplate}.spec.containers[0].env"},
 		v1alpha1.Remedy{Text: "Write $({variable}) where no shell runs the command: only a shell replaces ${variable}.", Action: launcherArgs},
 	)
+	// UndefinedInScript may use variable.
+	UndefinedInScript = refusedLaunch("the shell replaced ${variable} by nothing. Neither the launcher's pod template nor the command sets it.",
+		v1alpha1.Remedy{Text: "Set {variable} in env of the launcher, or correct its name in the command.", Action: "{launcherTemplate}.spec.containers[0].env"},
+	)
 	// LauncherMessage may use said, what the launcher printed.
 	LauncherMessage = refusedLaunch("{said}",
 		v1alpha1.Remedy{Text: "Correct the command as this message says: it is of MPI's launcher, which started no rank.", Action: launcherArgs},
@@ -86,7 +90,7 @@ var (
 
 // HostfileInvalid is the definition of HostfileMissing for a file that exists.
 var HostfileInvalid = Entry{
-	Code: HostfileMissing, Phase: v1alpha1.PhaseRunning,
+	Code: HostfileMissing, Phase: v1alpha1.PhaseRunning, Settings: hostfileSettings,
 	Summary: "MPI's launcher cannot read the hostfile {file|of its command}: a line is not valid.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Remove the hostfile from the command: MPI reads the job's hostfile by itself.", Action: "mpirun <program>"},
@@ -107,7 +111,8 @@ var BindingImpossible = Entry{
 // InterfaceMissing is the definition of NoTransport for a network interface that the pods do not have.
 var InterfaceMissing = Entry{
 	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
-	Summary: "The pods have no network interface {interface|of the name that the command or the environment sets}.",
+	Settings: []string{"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_oob_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE", "HYDRA_IFACE", "I_MPI_HYDRA_IFACE", "FI_TCP_IFACE", "FI_SOCKETS_IFACE"},
+	Summary:  "The pods have no network interface {interface|of the name that the command or the environment sets}.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Remove the option, or name the pod network.", Action: "mpirun --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"},
 		{Text: "It may also be set in the environment, or in the image.", Action: "env: OMPI_MCA_btl_tcp_if_include, OMPI_MCA_oob_tcp_if_include, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, HOROVOD_GLOO_IFACE"},
@@ -129,7 +134,8 @@ var InterfaceNotSelected = Entry{
 // ComponentMissing is the definition of NoTransport for a component of Open MPI that the image lacks.
 var ComponentMissing = Entry{
 	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
-	Summary: "MPI cannot use {component|the component} for communication: the image's MPI lacks it, or the pods lack the device or a library for it.",
+	Settings: []string{"OMPI_MCA_pml", "OMPI_MCA_btl", "OMPI_MCA_mtl"},
+	Summary:  "MPI cannot use {component|the component} for communication: the image's MPI lacks it, or the pods lack the device or a library for it.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Remove the component from the command (pml, btl, mtl). MPI then uses what the pods have.", Action: launcherArgs},
 		{Text: "It may also be set in the environment.", Action: "env: OMPI_MCA_pml, OMPI_MCA_btl, OMPI_MCA_mtl"},
@@ -140,7 +146,8 @@ var ComponentMissing = Entry{
 // ProviderMissing is the definition of NoTransport for MPICH and Intel MPI, which communicate by libfabric.
 var ProviderMissing = Entry{
 	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
-	Summary: "MPI found no usable network provider of libfabric: the selected one needs a device that the pods do not have.",
+	Settings: []string{"FI_PROVIDER", "FI_PROVIDER_PATH", "I_MPI_FABRICS", "I_MPI_OFI_PROVIDER", "I_MPI_OFI_LIBRARY", "I_MPI_OFI_LIBRARY_INTERNAL", "MPIR_CVAR_OFI_USE_PROVIDER"},
+	Summary:  "MPI found no usable network provider of libfabric: the selected one needs a device that the pods do not have.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Use TCP.", Action: "env: FI_PROVIDER=tcp", Rerun: true, Changes: set("env.FI_PROVIDER", "tcp")},
 		{Text: "Remove other settings of the network from the job and the image.", Action: "env: I_MPI_FABRICS, I_MPI_OFI_PROVIDER, FI_PROVIDER_PATH"},
@@ -151,7 +158,8 @@ var ProviderMissing = Entry{
 // UCXTransportMissing is the definition of NoTransport for MPI on UCX.
 var UCXTransportMissing = Entry{
 	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
-	Summary: "UCX has no transport between some of the ranks: its settings name devices or transports that the pods do not have.",
+	Settings: []string{"UCX_TLS", "UCX_NET_DEVICES"},
+	Summary:  "UCX has no transport between some of the ranks: its settings name devices or transports that the pods do not have.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Use TCP and shared memory.", Action: "env: UCX_TLS=tcp,sm,self", Rerun: true, Changes: set("env.UCX_TLS", "tcp,sm,self")},
 		{Text: "Remove the devices from the settings.", Action: "env: UCX_NET_DEVICES"},
@@ -182,11 +190,17 @@ var TensorsMissing = Entry{
 	},
 }
 
+// OwnSetting is the remedy for a variable that can cause the problem and that a pod template sets. It may use ownVariable, the variable with
+// its value, setBy, the pod templates, and variableField.
+var OwnSetting = v1alpha1.Remedy{
+	Text: "Remove {ownVariable} from {setBy}. It replaces what the image and the operator set.", Action: "{variableField}.spec.containers[0].env",
+}
+
 // BatchLauncher is the definition of LaunchRefused for a command or variable that has MPI start its processes by a batch system.
 var BatchLauncher = Entry{
 	Code: LaunchRefused, Phase: v1alpha1.PhaseRunning,
 	Summary: "The setting {setting} has MPI start its processes by {option}, a part of a batch system that pods do not have.",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Remove the setting {setting}. The operator sets how MPI reaches the workers.", Action: "{launcherTemplate}.spec.containers[0]"},
+		{Text: "Remove the setting {setting}. The operator sets how MPI reaches the workers.", Action: "{launcherTemplate}.spec.containers[0].{at|command}"},
 	},
 }

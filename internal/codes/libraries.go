@@ -22,6 +22,11 @@ var OtherMPIThanRuntime = Entry{
 	},
 }
 
+// hostfileSettings are the variables that name the hosts or their file.
+var hostfileSettings = []string{
+	"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE", "I_MPI_HYDRA_HOSTS", "HYDRA_HOSTS",
+}
+
 var libraries = []Entry{
 	{
 		Code: LaunchRefused, Phase: v1alpha1.PhaseRunning,
@@ -68,7 +73,7 @@ var libraries = []Entry{
 		},
 	},
 	{
-		Code: HostfileMissing, Phase: v1alpha1.PhaseRunning,
+		Code: HostfileMissing, Phase: v1alpha1.PhaseRunning, Settings: hostfileSettings,
 		Summary: "mpirun could not open the hostfile {file|of its command}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Remove --hostfile from the command: MPI reads the job's hostfile by itself.", Action: "mpirun <program>"},
@@ -84,7 +89,7 @@ var libraries = []Entry{
 		},
 	},
 	{
-		Code: WrongInterface, Phase: v1alpha1.PhaseRunning, Traits: FollowsPodLoss,
+		Code: WrongInterface, Phase: v1alpha1.PhaseRunning, Traits: FollowsPodLoss, Settings: []string{"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude", "OMPI_MCA_oob_tcp_if_include"},
 		Summary: "Ranks could not connect to each other{hostText}: MPI chose a wrong network, or a policy drops the connections.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Select the pod network.", Action: "mpirun --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"},
@@ -92,7 +97,7 @@ var libraries = []Entry{
 		},
 	},
 	{
-		Code: NoTransport, Phase: v1alpha1.PhaseRunning,
+		Code: NoTransport, Phase: v1alpha1.PhaseRunning, Settings: []string{"OMPI_MCA_pml", "OMPI_MCA_btl", "OMPI_MCA_mtl", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude"},
 		Summary: "MPI has no transport between some of the ranks: the command excludes TCP, or names a network interface that the pods do not have.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Remove the option for the transport or the interface (btl, btl_tcp_if_include, pml). Pods reach each other by TCP, on eth0.", Action: launcherArgs},

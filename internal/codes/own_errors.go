@@ -61,7 +61,8 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "file", Matches: regexp.MustCompile(`No such file or directory|FileNotFoundError|NotADirectoryError|can't cd to`),
+		// The last two are those of dash (src/exec.c, src/redir.c).
+		Name: "file", Matches: regexp.MustCompile(`No such file or directory|FileNotFoundError|NotADirectoryError|can't cd to|cannot open \S+: No such file|Directory nonexistent`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check the path of {file|the file}. It must exist in every pod in which a rank opens it: in the image, or on a volume that this pod mounts.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
 		},
@@ -132,7 +133,7 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "arguments", Matches: regexp.MustCompile(`unrecognized argument|unknown option|arguments are required|invalid choice|unrecognized option|invalid option|argument \S+: invalid`),
+		Name: "arguments", Matches: regexp.MustCompile(`unrecognized argument|unknown option|arguments are required|invalid choice|unrecognized option|invalid option|argument \S+: invalid|\((?i:usage): `),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Correct the arguments of the command.", Action: launcherArgs},
 		},

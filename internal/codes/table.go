@@ -28,6 +28,8 @@ type Entry struct {
 	// Summary and Remedies are the texts of a finding; empty for codes that are only reasons.
 	Summary  string
 	Remedies []v1alpha1.Remedy
+	// Settings are the environment variables that can cause the problem. If a pod template of the job sets one of them, the finding names it.
+	Settings []string
 }
 
 // IsFinding reports whether the code can be that of a finding, and not only a reason of the status.

@@ -28,9 +28,25 @@ func batchLauncher(p *input) []Finding {
 	if s := p.LauncherSummary(); system == "" || s != nil && s.RanksSeen > 0 {
 		return nil
 	}
-	return []Finding{p.findAs(codes.BatchLauncher, []facts.Pod{*launcher}, map[string]string{"option": system, "setting": setting},
+	figures := map[string]string{"option": system, "setting": setting}
+	if !strings.HasPrefix(setting, "-") {
+		figures["at"] = "env"
+	}
+	return []Finding{p.findAs(codes.BatchLauncher, []facts.Pod{*launcher}, figures,
 		fmt.Sprintf("Pod %s: container ended with exit code %d (%s).", launcher.Name, launcher.End().ExitCode, endReason(launcher.End())))}
 }
+
+// callsTimeout matches a command that gives its program a time by timeout(1).
+var callsTimeout = regexp.MustCompile(`(?:^|[\s;&|/])timeout\s+(?:-\S+\s+)*[\d.]+[smhd]?\s`)
+
+// endedByTimeout reports whether the program timeout in the launcher's command ended it.
+func (p *input) endedByTimeout() bool {
+	launcher := p.FailedLauncher()
+	return launcher != nil && launcher.End().ExitCode == timeIsOver && callsTimeout.MatchString(p.LauncherCommand())
+}
+
+// timeIsOver is the exit code of timeout(1) if it has ended its program.
+const timeIsOver = 124
 
 // unreached returns findings for workers that the launcher's agent could not reach or did not trust.
 func unreached(p *input) []Finding {
@@ -38,9 +54,18 @@ func unreached(p *input) []Finding {
 	if s == nil {
 		return nil
 	}
+	if p.endedByTimeout() {
+		// The launcher had no time to wait for them.
+		return nil
+	}
+	batch := len(batchLauncher(p)) > 0
 	var found []Finding
 	for _, trouble := range s.Hosts {
 		if trouble.Code == agentapi.ConnectionLost || p.stillWaiting(trouble, s) {
+			continue
+		}
+		if trouble.Code == agentapi.UnknownHost && batch {
+			// It is an argument of the batch system's own launcher, which the agent got in place of a host.
 			continue
 		}
 		found = append(found, p.hostTrouble(trouble, s))

@@ -188,8 +188,8 @@ func notFoundIn(lines []string) string {
 	return ""
 }
 
-// shellNotFound is what shells print of a program that they do not find: dash, busybox, bash and zsh.
-var shellNotFound = regexp.MustCompile(`(?:ba|da|a|k|z)?sh: (?:-c: )?(?:line )?(?:\d+: )?([^\s:]+): (?:command )?not found`)
+// shellNotFound is what shells print of a program that they do not find, in a script or a command: dash, busybox, bash and zsh.
+var shellNotFound = regexp.MustCompile(`(?:(?:ba|da|a|k|z)?sh: (?:-c: )?(?:line )?(?:\d+: )?|[^\s:]*/[^\s:]+: (?:line )?\d+: |[^\s:]+: line \d+: )([^\s:]+): (?:command )?not found`)
 
 // outsideMPI returns the definition for a launcher whose command failed, by whether MPI ran meanwhile, and what the launcher's agent
 // observed, or "".

@@ -34,6 +34,8 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 	if codes.Has(entry.Code, codes.RemovesPods) && p.launcherEndedWell() {
 		entry.Remedies = slices.Concat(codes.FinishedBefore, slices.DeleteFunc(slices.Clone(entry.Remedies), startsAgain))
 	}
+	entry, setting := p.ownSetting(entry, values)
+	evidence = append(evidence, setting...)
 	f := Finding{Code: entry.Code, Severity: p.severityOf(entry), Summary: codes.Fill(entry.Summary, values), Affected: names(pods), Evidence: evidence}
 	sameImage := p.Job.Workers.Count > 0 && facts.Image(p.Template(mpi.RoleWorker)) == facts.Image(p.Template(mpi.RoleLauncher))
 	for _, r := range entry.Remedies {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -56,6 +57,9 @@ func stalled(p *input) []Finding {
 	if code == "" {
 		return nil
 	}
+	if rank := p.endedUnseen(text, launcher.Log.Lines); rank != "" && code == codes.RanksWaiting {
+		code, figures["rank"], figures["message"] = codes.RankGone, rank, fmt.Sprintf("all other %s wait since %s", figures["ranksNow"], figures["since"])
+	}
 	pod := *launcher
 	if call := calls.FindStringSubmatch(text); call != nil && code != codes.RankGone && !p.isOwnAddress(call[2]) {
 		figures["rankWho"], figures["address"] = phrase.Capital(call[1]), call[2]
@@ -89,11 +93,37 @@ func stalled(p *input) []Finding {
 	return []Finding{p.findAs(entry, []facts.Pod{pod}, figures, append(evidence, words...)...)}
 }
 
+var (
+	// askedRanks is the number of ranks in a command.
+	askedRanks = regexp.MustCompile(`\s-{1,2}(?:n|np|c)[\s=]+(\d+)\s`)
+	// listedRank is a number in the agent's lists of ranks.
+	listedRank = regexp.MustCompile(`\b\d+\b`)
+)
+
+// endedUnseen returns the rank that has ended with an error before it called MPI, while all others wait for it there: MPICH does not end them.
+// It is the only one of the ranks that the command asks for which the agent does not see wait, and the log has an error; "" otherwise.
+func (p *input) endedUnseen(text string, lines []string) string {
+	asked := askedRanks.FindStringSubmatch(p.LauncherCommand())
+	_, lists, _ := strings.Cut(text, "; ")
+	listed := listedRank.FindAllString(lists, -1)
+	if asked == nil || loglines.FirstError(lines) == nil || asked[1] != strconv.Itoa(len(listed)+1) {
+		return ""
+	}
+	for rank := range len(listed) + 1 {
+		if !slices.Contains(listed, strconv.Itoa(rank)) {
+			return strconv.Itoa(rank)
+		}
+	}
+	return ""
+}
+
 // nameGone adds the rank that is gone to the figures, if it is unknown there and the lines of a launcher's log show it.
 func (p *input) nameGone(text string, lines []string, figures map[string]string) {
 	figures["rank"] = cmp.Or(figures["rank"], loneRank(endedPrograms(lines)), p.finalizing(text))
 	if rank := figures["rank"]; rank != "" && figures["rankWho"] == "" {
 		figures["rankWho"] = "Rank " + rank
+	} else if several := endedPrograms(lines); rank == "" && several != "" {
+		figures["rankWho"] = phrase.Capital(several)
 	}
 }
 
@@ -227,7 +257,7 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 		figures["message"] = fmt.Sprintf("it %s, and %s since %s", gone[3], gone[4], gone[5])
 	} else if waiting := allWait.FindStringSubmatch(text); waiting != nil {
 		figures["ranksNow"], figures["since"], figures["message"] = waiting[1], waiting[2], waiting[3]
-		if words := loglines.FirstError(lines); words != nil && loglines.IsException(words.Message) {
+		if words := loglines.FirstError(lines); words != nil && (loglines.IsException(words.Message) || isRaised(lines)) {
 			// Python's interpreter is still there when its program has ended: MPI waits for the other ranks.
 			code = codes.RankGone
 			figures["message"] = fmt.Sprintf("all %s wait since %s", waiting[1], waiting[2])
@@ -261,6 +291,11 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 		return "", nil
 	}
 	return code, figures
+}
+
+// isRaised reports whether a log has a traceback of Python with an exception, whatever its name, such as socket.gaierror.
+func isRaised(lines []string) bool {
+	return loglines.AfterTraceback(lines, func(string) bool { return false }) != nil
 }
 
 // isOwnAddress reports whether an address, with its port, is that of a pod of the job.

@@ -331,6 +331,8 @@ func TestWhatKubernetesSays(t *testing.T) {
 			})},
 		"host-path-missing": {codes.MountFailed, starting(2, onNode("node-a")).with(
 			event("Pod", "pi-worker-0", "FailedMount", `MountVolume.SetUp failed for volume "data" : hostPath type check failed: /mnt/data is not a directory`))},
+		"host-path-missing-1.37": {codes.MountFailed, starting(2, onNode("node-a")).with(
+			event("Pod", "pi-worker-0", "FailedMount", `MountVolume.SetUp failed for volume "data" : hostPath type check failed, /mnt/data is not a directory, unable to determine its type: path "/mnt/data" does not exist`))},
 		"nfs-no-client": {codes.MountFailed, starting(2, onNode("node-a")).with(
 			event("Pod", "pi-worker-0", "FailedMount", `Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[]: timed out waiting for the condition`),
 			event("Pod", "pi-worker-0", "FailedMount", nfsMount+"10.0.0.9:/data /var/lib/kubelet/pods/0b6cb4f0/volumes/kubernetes.io~nfs/data\nOutput: mount: bad option; for several filesystems (e.g. nfs, cifs) you might need a /sbin/mount.<type> helper program."))},

@@ -40,13 +40,13 @@ func StallLines(lines []string) []string {
 }
 
 // StallEvidence returns the lines of a launcher's log on which the findings about ranks that make no progress rest: those of the agent,
-// and all if the log also has the exception of a rank. It is nil if there are none.
+// and all if the log also has the error of a rank. It is nil if there are none.
 func StallEvidence(lines []string) []string {
 	stall := StallLines(lines)
 	if stall == nil {
 		return nil
 	}
-	if words := loglines.FirstError(lines); words != nil && loglines.IsException(words.Message) {
+	if loglines.FirstError(lines) != nil {
 		return lines
 	}
 	return stall

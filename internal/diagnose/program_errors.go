@@ -23,6 +23,9 @@ func (p *input) words(figures map[string]string) []string {
 			continue
 		}
 		found := loglines.FirstError(pod.Log.Lines)
+		if found == nil && first != nil && first.ExitCode > 0 {
+			found = loglines.OwnMessage(pod.Log.Lines, first.Program)
+		}
 		if found == nil || first != nil && loglines.Aftermath.MatchString(found.Message) {
 			continue
 		}
@@ -36,6 +39,8 @@ func (p *input) words(figures map[string]string) []string {
 			figures["placeText"] = " (" + quotedText(place) + ")"
 			evidence = append(evidence, facts.LogLine(pod, frame))
 			figures["ownSource"] = strings.Join(loglines.OwnSource(pod.Log.Lines, found.Line), "\n")
+		} else if place := loglines.ScriptPlace(found.Line); place != "" {
+			figures["placeText"] = " (" + quotedText(place) + ")"
 		}
 	}
 	if launcher := p.Launcher(); evidence == nil && launcher != nil {

@@ -95,7 +95,7 @@ func (p *input) objectRefusal(event jobstate.Event) Finding {
 		object, name, reason = phrase.Capital(reason[named[2]:named[3]]), reason[named[4]:named[5]], reason[named[0]:]
 	}
 	f := p.refusal(jobstate.Refusal{Kind: object, Name: name, Message: event.Message})
-	if f.Code == codes.ObjectRefused {
+	if f.Code == codes.ObjectRefused && ofPlugin(event.Message, map[string]string{}) == nil {
 		entry := codes.RefusedToController
 		if p.Job.Kind == mpi.KindTrainJob && imageRequired.MatchString(reason) {
 			entry = codes.PatchOfNoJob
@@ -165,6 +165,9 @@ func (p *input) refusal(r jobstate.Refusal) Finding {
 	if code == codes.PodSecurityDenied && onlyVolumes(figures["violations"]) {
 		entry = codes.VolumeDenied
 		figures["violations"] = strings.TrimSuffix(securityMessage.FindStringSubmatch(r.Message)[2], ".")
+	}
+	if known := ofPlugin(r.Message, figures); known != nil && code == codes.ObjectRefused {
+		entry = *known
 	}
 	f := p.findAs(entry, nil, figures)
 	f.Affected = []string{strings.TrimSpace(r.Kind + " " + r.Name)}

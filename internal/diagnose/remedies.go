@@ -15,6 +15,7 @@ var trainJobPlaces = strings.NewReplacer(
 	"spec.trainer.spec.containers[0].image", "spec.trainer.image",
 	"spec.trainer.spec.containers[0].command", "spec.trainer.command",
 	"spec.trainer.spec.containers[0].args", "spec.trainer.args",
+	"spec.trainer.spec.containers[0].env", "spec.trainer.env",
 	"spec.mpiReplicaSpecs.{Launcher,Worker}.template.spec.containers[0].image", "spec.trainer.image",
 	"spec.trainer.spec", "the pod templates, in spec.runtimePatches or the runtime: spec",
 	"spec.trainer.metadata", "the runtime's pod templates: metadata",
@@ -37,6 +38,7 @@ func (p *input) adaptRemedy(remedy *v1alpha1.Remedy) {
 	if p.Job.Kind == mpi.KindTrainJob {
 		rename = trainJobPlaces.Replace
 	}
+	remedy.Action = inOptionsOf(p.Job.Implementation, remedy.Action)
 	switch isTrainJob := p.Job.Kind == mpi.KindTrainJob; {
 	case isTrainJob && codes.IsCommand(remedy.Action):
 		remedy.Action = boundAction(trainJobPatch.Replace(remedy.Action))

@@ -312,6 +312,30 @@ while attempting to start process rank 0.`)},
 			Code: agentapi.RankFailed, ExitCode: new(int32(127)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, RanksSeen: 8,
 			Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 127, Program: "sh"}},
 		}, 127))},
+		"21-program-of-a-script-file": {codes.ProgramMissing, failed(127, `[1,2]<stderr>:/scripts/run.sh: 2: wget: not found`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(127)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, RanksSeen: 8,
+			Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 127, Program: "sh"}},
+		}, 127))},
+		// The shell went on after a program that it did not find.
+		"21-program-that-was-not-needed": {codes.ApplicationFailed, failed(1, "[1,2]<stderr>:/scripts/run.sh: 2: nvidia-smi: not found\n[1,2]<stderr>:Traceback (most recent call last):\n"+
+			"[1,2]<stderr>:  File \"/app/train.py\", line 3, in <module>\n[1,2]<stderr>:    x = d[\"lr\"]\n[1,2]<stderr>:KeyError: 'lr'").with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(1)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, RanksSeen: 8,
+			Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 1, Program: "sh"}},
+		}, 1))},
+		"26-usage-of-the-program": {codes.ApplicationFailed, failed(2, "pi: \"1e9\" is not a number of intervals\nusage: pi [INTERVALS]").with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(2)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, RanksSeen: 8,
+			Ranks: []agentapi.RankEnd{{Rank: 0, ExitCode: 2, Program: "pi"}},
+		}, 2))},
+		"26-time-of-timeout-over": {codes.ApplicationFailed, failed(124, "mpi-agent: waiting for 1 of 4 hosts for 19 s; pi-worker-1: nothing listens", launcherRuns("timeout", "20", "mpirun", "-n", "8", "pi")).with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(124)), HostsExpected: 4, SlotsExpected: 8, Hosts: []agentapi.HostTrouble{{Host: "pi-worker-1", Code: agentapi.Unreachable, Message: "nothing listens"}},
+		}, 124))},
+		"26-variable-not-set": {codes.LaunchRefused, failed(243, "--------------------------------------------------------------------------\nNo executable was specified on the prterun command line.\n\nAborting.\n"+
+			"--------------------------------------------------------------------------", launcherRuns("sh", "-c", "mpirun -n $NPROCS pi"))},
+		"23-library-path-replaced": {codes.LibraryMissing, failed(127, `pi: error while loading shared libraries: libmpi.so.12: cannot open shared object file: No such file or directory`, intelMPI, func(j *mpi.Job) {
+			for _, template := range []*corev1.PodTemplateSpec{&j.Launcher.Template, &j.Workers.Template} {
+				template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LD_LIBRARY_PATH", Value: "/usr/local/cuda/lib64"}}
+			}
+		})},
 		"21-program-hidden-by-a-volume":      {codes.ProgramMissing, failed(134, notFound("solver"), codeAt("/usr/local/bin"))},
 		"21-program-on-the-launchers-volume": {codes.ProgramMissing, failed(134, notFound("/code/solver"), codeAt("/code"), func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].VolumeMounts = nil })},
 		"21-program-is-a-number":             {codes.ProgramMissing, failed(255, `[proxy:1@pi-worker-1] HYDU_create_process (lib/utils/launch.c:73): execvp error on file 2 (No such file or directory)`, mpich)},
@@ -888,7 +912,13 @@ func TestTime(t *testing.T) {
 		"stragglers-from-disk":        {codes.Straggler, hanging("mpi-agent: no progress: 2 of 4 ranks wait for ranks 2, 3 (slower: pi-worker-1 has 150 major page faults per second), since 10:00:00 UTC; mostly waiting: 0, 1")},
 		"stragglers-without-cpu":      {codes.Straggler, hanging("mpi-agent: no progress: 2 of 4 ranks wait for ranks 2, 3 (slower: the ranks of pi-worker-1 wait for a CPU 60 % of the time), since 10:00:00 UTC; busy: 2, 3; polling: 0, 1").with(trainJob)},
 		"stragglers":                  {codes.Straggler, hanging("mpi-agent: no progress: 58 of 64 ranks wait for ranks 1, 2, 3, 4 and 2 more, since 10:00:00 UTC; busy: 1, 2, 3, 4 and 2 more; polling: 0, 5, 6, 7 and 54 more")},
-		"rank-gone":                   {codes.RankGone, hanging("mpi-agent: no progress: Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC")},
+		"rank-gone-by-an-unusual-exception": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "/app/train.py", line 7, in connect`,
+			`socket.gaierror: [Errno -2] Name or service not known`, "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},
+		"rank-gone-before-mpi": {codes.RankGone, hanging("/scripts/run.sh: 3: cannot open /scripts/part-3.csv: No such file",
+			"mpi-agent: no progress: all 3 ranks wait, since 10:00:00 UTC; blocked: 0, 1, 2").with(func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "-n", "4", "sh", "/scripts/run.sh"}
+		})},
+		"rank-gone": {codes.RankGone, hanging("mpi-agent: no progress: Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC")},
 		"rank-gone-by-an-exception": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,
 			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},
 		"rank-gone-that-finalizes": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,

@@ -25,18 +25,42 @@ import (
 func symptoms(p *input) []Finding {
 	var found []Finding
 	for _, s := range p.Signs {
-		if !s.Umbrella && !p.endedAfterwards(s) && (s.Code != codes.ProgramMissing || !p.AgentKnowsProgram()) {
+		if !s.Umbrella && !p.endedAfterwards(s) && !p.continuedAfter(s) && (s.Code != codes.ProgramMissing || !p.AgentKnowsProgram()) {
 			found = append(found, p.signFinding(s))
 		}
 	}
 	return found
 }
 
+// continuedAfter reports whether the shell that did not find a program went on with its script, which something else ended: the rank, or
+// the launcher if no rank failed, ended with another code than that of a missing program, and the log has another error.
+func (p *input) continuedAfter(s facts.Sign) bool {
+	if s.Code != codes.ProgramMissing || !shellNotFound.MatchString(s.Line) {
+		return false
+	}
+	code := int32(0)
+	if first, _ := p.FirstRank(); first != nil {
+		code = first.ExitCode
+	} else if launcher := p.FailedLauncher(); launcher != nil {
+		code = ptr.Deref(launcher.ExitCode(), 0)
+	}
+	if code <= 0 || code == shellFoundNothing {
+		return false
+	}
+	return slices.ContainsFunc(s.Pods, func(pod facts.Pod) bool {
+		found := loglines.FirstError(pod.Log.Lines)
+		return found != nil && !shellNotFound.MatchString(found.Line)
+	})
+}
+
+// shellFoundNothing is the exit code of a shell whose last program was not found (POSIX).
+const shellFoundNothing = 127
+
 // summings returns findings for symptoms that sum up others, and for workers that the agent lost: consequences,
 // usually.
 func summings(p *input) []Finding {
 	var found []Finding
-	if s := p.LauncherSummary(); s != nil {
+	if s := p.LauncherSummary(); s != nil && !p.endedByTimeout() {
 		for _, trouble := range s.Hosts {
 			if trouble.Code == agentapi.ConnectionLost || p.stillWaiting(trouble, s) {
 				found = append(found, p.hostTrouble(trouble, s))
@@ -124,6 +148,10 @@ func (p *input) refusedEntry(entry codes.Entry, figures map[string]string) codes
 	if meant := p.cutScript(); meant != nil && entry.Summary == codes.ProgramNotNamed.Summary {
 		figures["words"] = list(meant)
 		return codes.ScriptInManyWords
+	}
+	if name := p.undefinedInScript(); name != "" && entry.Summary == codes.ProgramNotNamed.Summary {
+		figures["variable"] = name
+		return codes.UndefinedInScript
 	}
 	if foreign := implementation.Foreign(figures["option"], p.Job.Implementation); foreign != nil && entry.Summary == codes.Lookup(codes.LaunchRefused).Summary {
 		figures["option"], figures["others"] = foreign.Option, foreign.Of

@@ -41,9 +41,8 @@ func volumes(p *input) []Finding {
 		case strings.Contains(event.Message, "Multi-Attach"):
 			figures["message"] = "it can be used on one node at a time, and another node uses it."
 			figures["first"] = "Use a claim with access mode ReadWriteMany, or keep all pods on one node."
-		case strings.Contains(event.Message, hostPathCheck):
-			_, path, _ := strings.Cut(event.Message, hostPathCheck)
-			figures["message"] = strings.TrimSuffix(strings.TrimSpace(path), ".")
+		case hostPathCheck.MatchString(event.Message):
+			figures["message"] = hostPathCheck.FindStringSubmatch(event.Message)[1]
 			entry = codes.HostPathMissing
 		}
 		f := p.findAs(entry, []facts.Pod{*pod}, figures, append([]string{facts.EventLine(event)}, p.Claims(nil)...)...)
@@ -75,8 +74,9 @@ func (p *input) missingKey(role mpi.Role, message string) string {
 	return fmt.Sprintf("key %q of volume %q", key[2], key[1])
 }
 
-// hostPathCheck begins the kubelet's message about a hostPath that does not exist or is of another type.
-const hostPathCheck = "hostPath type check failed:"
+// hostPathCheck is the kubelet's message about a hostPath that does not exist or is of another type (k8s.io/kubernetes/pkg/volume/hostpath).
+// Since version 1.37 it has a comma if the path does not exist.
+var hostPathCheck = regexp.MustCompile(`hostPath type check failed[:,] (.+?)(?:, unable to determine its type: .*)?\.?$`)
 
 // passing are messages of the kubelet about volumes of new pods; it retries.
 var passing = []string{"failed to sync secret cache", "failed to sync configmap cache", "no relationship found between node"}

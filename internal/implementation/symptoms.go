@@ -123,6 +123,8 @@ var program = []Symptom{
 	{Code: codes.WindowsLineEnds, Text: ": not found", Pattern: regexp.MustCompile(`^: not found$`)},
 	{Code: codes.ProgramMissing, Text: ": bad interpreter", Pattern: regexp.MustCompile(`: (?P<program>[^\s:]+): bad interpreter: No such file or directory`)},
 	{Code: codes.ProgramMissing, Text: "not found", Pattern: regexp.MustCompile(`^(?:\S+ )?(?:/\S*/)?(?:ba|da|k|z)?sh: (?:line )?(?:\d+: )?(?P<program>[^\s:]+): (?:command )?not found`)},
+	// The same of a script that is a file.
+	{Code: codes.ProgramMissing, Text: "not found", Pattern: regexp.MustCompile(`^(?:(?:[^\s:]*/[^\s:]+|[^\s:]+sh): (?:line )?|[^\s:]+: line )\d+: (?P<program>[^\s:]+): (?:command )?not found`)},
 	{Code: codes.NoGPUVisible, Text: "no CUDA-capable device is detected"},
 	{Code: codes.NoGPUVisible, Text: "No CUDA GPUs are available"},
 	{Code: codes.NoGPUVisible, Text: "Found no NVIDIA driver on your system"},

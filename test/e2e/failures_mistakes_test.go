@@ -57,7 +57,7 @@ func startMistakes() []failure {
 		},
 		{
 			name: "ServiceAccount that does not exist", provoke: made(idle, workerPods(func(pod *corev1.PodSpec) { pod.ServiceAccountName = "trainer" })),
-			want: explanation{code: codes.ObjectRefused, summary: `serviceaccount "trainer" not found`, remedy: "Correct what the message names"},
+			want: explanation{code: codes.ObjectRefused, summary: "service account trainer does not exist", remedy: "Create it."},
 		},
 		{
 			name: "image that may not be pulled", provoke: made(idle, workers(func(c *corev1.Container) { c.Image, c.ImagePullPolicy = "quay.io/team/train:1", corev1.PullNever })),

@@ -117,7 +117,7 @@ var errorLines = []errorLine{
 	{text: "", pattern: regexp.MustCompile(`^(?i:fatal error|fatal|error)\b(?: in [^:]+)?: ?(?P<error>\S.*)$`)},
 	{text: ": error: ", pattern: regexp.MustCompile(`^(?P<error>[\w./-]+: error: .+)$`)},
 	// Shells, of a script, which mostly continues after an error.
-	{text: "sh: ", pattern: regexp.MustCompile(`^(?:/\S*/)?(?:ba|da|k|z)?sh: (?:-c: )?(?:line )?\d+: (?P<error>.+)$`)},
+	{text: ": ", pattern: regexp.MustCompile(`^` + scriptLine + `(?P<error>.+)$`)},
 }
 
 func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
@@ -144,7 +144,7 @@ func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
 	for i, name := range e.pattern.SubexpNames() {
 		switch {
 		case name == "error":
-			found.Message = groups[i]
+			found.Message = withoutScript(groups[i])
 		case name == "rank" && groups[i] != "":
 			found.Rank = groups[i]
 		}

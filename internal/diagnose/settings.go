@@ -1,0 +1,112 @@
+package diagnose
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
+)
+
+// ownSetting returns the definition of a problem that a variable of the job's own can cause, with the remedy to remove it, and a line of
+// evidence; the definition itself and no line if no pod template sets such a variable. It adds figures for the variable.
+func (p *input) ownSetting(entry codes.Entry, figures map[string]string) (codes.Entry, []string) {
+	for _, name := range entry.Settings {
+		roles, value := p.setters(name)
+		if len(roles) == 0 {
+			continue
+		}
+		value, setBy, sets := quotedText(value), "the pod template of the "+string(roles[0]), "sets"
+		if len(roles) > 1 {
+			setBy, sets = "the pod templates", "set"
+		}
+		figures["ownVariable"], figures["setBy"], figures["variableField"] = name+"="+value, setBy, p.field(roles[0])
+		figures["replacedText"] = fmt.Sprintf(": %s is %s, which %s %s in place of the image's value", name, value, setBy, sets)
+		// To pass on its value does not help.
+		entry.Remedies = slices.DeleteFunc(slices.Clone(entry.Remedies), func(r v1alpha1.Remedy) bool { return strings.Contains(r.Action, "-x "+name+" ") })
+		// A remedy that sets this variable to a value that works comes first, because it can be applied as it is.
+		at := 0
+		if len(entry.Remedies) > 0 && strings.Contains(entry.Remedies[0].Action, name+"=") {
+			at = 1
+		}
+		entry.Remedies = slices.Insert(entry.Remedies, at, codes.OwnSetting)
+		return entry, []string{fmt.Sprintf("%s %s %s.", phrase.Capital(setBy), sets, figures["ownVariable"])}
+	}
+	return entry, nil
+}
+
+// setters returns the roles whose pod templates set a variable to a value that is not the operator's own, and that value.
+func (p *input) setters(name string) (roles []mpi.Role, value string) {
+	for _, role := range []mpi.Role{mpi.RoleLauncher, mpi.RoleWorker} {
+		for _, main := range first(p.Template(role).Containers) {
+			for _, variable := range main.Env {
+				if variable.Name == name && variable.Value != "" && !ofOperator.MatchString(variable.Value) {
+					roles, value = append(roles, role), variable.Value
+				}
+			}
+		}
+	}
+	return slices.Compact(roles), value
+}
+
+// ofOperator matches the values that runtimes give to variables of MPI, so that it finds the agent and the list of hosts.
+var ofOperator = regexp.MustCompile(`/mpi-agent/|^/etc/mpi/`)
+
+// first returns the first container of a pod, in which ranks run; none if it has none.
+func first(containers []corev1.Container) []corev1.Container {
+	return containers[:min(1, len(containers))]
+}
+
+// passedOn matches how remedies have Open MPI pass a variable on, with or without a value.
+var passedOn = regexp.MustCompile(`-x ([\w]+)=(\S+)|-x ([\w]+)`)
+
+// inOptionsOf writes the options of mpirun in an action as the job's MPI has them. Remedies are written for Open MPI.
+func inOptionsOf(implementation mpi.Implementation, action string) string {
+	if implementation != mpi.MPICH && implementation != mpi.IntelMPI || !strings.Contains(action, "mpirun ") {
+		return action
+	}
+	return passedOn.ReplaceAllStringFunc(action, func(option string) string {
+		name, value, hasValue := strings.Cut(strings.TrimPrefix(option, "-x "), "=")
+		if hasValue {
+			return "-genv " + name + " " + value
+		}
+		return "-genvlist " + name
+	})
+}
+
+var (
+	// referenced is a variable in a script of a shell whose value is nothing if it is not set.
+	referenced = regexp.MustCompile(`\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))`)
+	// shellOption is how a shell is given a script as a word, such as -c or -euxc.
+	shellOption = regexp.MustCompile(`^-[a-z]*c[a-z]*$`)
+)
+
+// undefinedInScript returns the first variable to which the script of the launcher's command refers on a line that calls MPI's launcher, if
+// neither the pod template nor the script sets it; "" if there is none, or other objects may define it.
+func (p *input) undefinedInScript() string {
+	for _, main := range first(p.Template(mpi.RoleLauncher).Containers) {
+		words := slices.Concat(main.Command, main.Args)
+		if len(words) < 3 || !shellOption.MatchString(words[1]) || len(main.EnvFrom) > 0 || len(p.Job.Connections) > 0 {
+			return ""
+		}
+		for line := range strings.Lines(words[2]) {
+			if !startsRanks.MatchString(line) {
+				continue
+			}
+			for _, found := range referenced.FindAllStringSubmatch(line, -1) {
+				name := found[1] + found[2]
+				isSet := slices.ContainsFunc(main.Env, func(v corev1.EnvVar) bool { return v.Name == name })
+				if !isSet && !regexp.MustCompile(`\b`+name+`=|\b(?:for|read|export)\b[^;\n]*\b`+name+`\b`).MatchString(words[2]) {
+					return name
+				}
+			}
+		}
+	}
+	return ""
+}
