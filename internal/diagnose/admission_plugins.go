@@ -22,7 +22,7 @@ var pluginRefusals = []struct {
 	{regexp.MustCompile(`(?P<resource>[\w./-]+) max limit to request ratio per (?P<unit>\w+) is (?P<most>[^\s,]+), but `), &codes.AboveRequestRatio},
 	{regexp.MustCompile(`failed quota: (?P<name>[^\s:]+): must specify (?P<resource>[\w./,-]+)`), &codes.QuotaNeedsResources},
 	{regexp.MustCompile(`pod node label selector (?:labels )?conflicts? with its namespace`), &codes.NamespaceSelectsNodes},
-	{regexp.MustCompile(`pod tolerations \(.*\) conflict with its \w+ whitelist`), &codes.TolerationsNotAllowed},
+	{regexp.MustCompile(`pod tolerations \(.*\) conflict with its \w+ `), &codes.TolerationsNotAllowed},
 	{regexp.MustCompile(`referencing secret\.secretName="(?P<secret>[^"]+)" is not allowed because service account (?P<name>\S+) does not`), &codes.SecretNotOfAccount},
 	{regexp.MustCompile(`PodAntiAffinity\.RequiredDuringScheduling has TopologyKey \S+ but only key`), &codes.AffinityNotAllowed},
 }
