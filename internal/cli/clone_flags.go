@@ -19,7 +19,7 @@ type copyFlags struct {
 // addCopied adds the flags of create that the command does not have.
 func (o *copyFlags) addCopied(c *cobra.Command, f *Factory) {
 	create := &cobra.Command{}
-	o.jobFlags.add(create, f)
+	o.add(create, f)
 	var names []string
 	create.Flags().VisitAll(func(flag *pflag.Flag) {
 		if c.Flags().Lookup(flag.Name) == nil {

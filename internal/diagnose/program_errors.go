@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/diagnose/loglines"
 	"opendatahub.io/mpijob/internal/phrase"
@@ -22,11 +23,8 @@ func (p *input) words(figures map[string]string) []string {
 		if evidence != nil {
 			continue
 		}
-		found := loglines.FirstError(pod.Log.Lines)
-		if found == nil && first != nil && first.ExitCode > 0 {
-			found = loglines.OwnMessage(pod.Log.Lines, first.Program)
-		}
-		if found == nil || first != nil && loglines.Aftermath.MatchString(found.Message) {
+		found := ownError(pod, first)
+		if found == nil {
 			continue
 		}
 		figures["errorText"] = ": " + quotedText(found.Message)
@@ -50,6 +48,18 @@ func (p *input) words(figures map[string]string) []string {
 		}
 	}
 	return evidence
+}
+
+// ownError returns the error line of a program in a pod's log, given the rank that failed first, if one is known; nil if there is none.
+func ownError(pod facts.Pod, first *agentapi.RankEnd) *loglines.ErrorLine {
+	found := loglines.FirstError(pod.Log.Lines)
+	if found == nil && first != nil && first.ExitCode > 0 {
+		found = loglines.OwnMessage(pod.Log.Lines, first.Program)
+	}
+	if found == nil || first != nil && loglines.Aftermath.MatchString(found.Message) {
+		return nil
+	}
+	return found
 }
 
 // printedCode returns the first exit code that mpirun prints in a log, or "".

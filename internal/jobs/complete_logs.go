@@ -36,8 +36,7 @@ func NewFetch(roots *x509.CertPool) Fetch {
 		}
 		response, err := client.Do(request)
 		if err != nil {
-			var failed *url.Error
-			if errors.As(err, &failed) {
+			if failed, is := errors.AsType[*url.Error](err); is {
 				err = failed.Err
 			}
 			return nil, fmt.Errorf("%s does not answer: %w", request.URL.Host, err)

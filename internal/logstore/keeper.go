@@ -289,18 +289,8 @@ func (k *Keeper) update(j *job, pod *corev1.Pod, container string, isLauncher bo
 		}
 		add := func(restarts int32, isPrevious, hasEnded bool, startedAt time.Time) {
 			id := runID{namespace: pod.Namespace, job: j.uid, pod: pod.Name, podUID: pod.UID, restarts: restarts}
-			r := j.runs[id]
-			wakes := r == nil && isLauncher
-			if r == nil {
-				r = &run{id: id, container: status.Name, isLauncher: isLauncher, startedAt: startedAt}
-				j.runs[id] = r
-				k.jobOfPod[pod.UID] = j.uid
-			}
-			wakes = wakes || !r.hasEnded && hasEnded || !r.isDeleting && pod.DeletionTimestamp != nil
-			r.isPrevious, r.hasEnded, r.isDeleting = isPrevious, r.hasEnded || hasEnded, pod.DeletionTimestamp != nil
-			if wakes && !r.isDone {
-				k.tasks.Add(task{j.uid, id})
-			}
+			seen := &run{id: id, container: status.Name, isLauncher: isLauncher, startedAt: startedAt}
+			k.updateRun(j, seen, isPrevious, hasEnded, pod.DeletionTimestamp != nil)
 		}
 		if last := status.LastTerminationState.Terminated; last != nil && status.RestartCount > 0 {
 			add(status.RestartCount-1, true, true, last.StartedAt.Time)
@@ -311,6 +301,23 @@ func (k *Keeper) update(j *job, pod *corev1.Pod, container string, isLauncher bo
 		case state.Terminated != nil:
 			add(status.RestartCount, false, true, state.Terminated.StartedAt.Time)
 		}
+	}
+}
+
+// updateRun takes note of a run, or of how it has changed, and has it be read if it is new and a launcher's, has ended, or is being
+// deleted. The caller holds the lock.
+func (k *Keeper) updateRun(j *job, seen *run, isPrevious, hasEnded, isDeleting bool) {
+	r := j.runs[seen.id]
+	wakes := r == nil && seen.isLauncher
+	if r == nil {
+		r = seen
+		j.runs[r.id] = r
+		k.jobOfPod[r.id.podUID] = j.uid
+	}
+	wakes = wakes || !r.hasEnded && hasEnded || !r.isDeleting && isDeleting
+	r.isPrevious, r.hasEnded, r.isDeleting = isPrevious, r.hasEnded || hasEnded, isDeleting
+	if wakes && !r.isDone {
+		k.tasks.Add(task{j.uid, r.id})
 	}
 }
 

@@ -42,25 +42,7 @@ func (k *Keeper) deleteOldPeriodically(ctx context.Context) {
 //
 // The retention begins with the last object of a job that was written, usually its index.
 func (k *Keeper) deleteOld(ctx context.Context, after string) (string, error) {
-	group := struct {
-		prefix string
-		newest time.Time
-		keys   []string
-	}{}
-	deleteGroup := func() error {
-		old := group
-		group.prefix, group.newest, group.keys = "", time.Time{}, nil
-		if len(old.keys) == 0 || k.clock.Since(old.newest) < k.settings.Retention || k.isKnown(old.prefix) {
-			return nil
-		}
-		for _, key := range old.keys {
-			if err := k.ask(func() error { return k.bucket.Delete(ctx, key) }); err != nil {
-				return err
-			}
-			k.counters.deleted.Inc()
-		}
-		return nil
-	}
+	var group objectsOfJob
 	done := after
 	for listed, more := 0, true; more; {
 		var objects []Object
@@ -72,29 +54,61 @@ func (k *Keeper) deleteOld(ctx context.Context, after string) (string, error) {
 			return "", err
 		}
 		for _, object := range objects {
-			namespace, uid, is := jobOf(k.settings.Prefix, object.Key)
-			prefix := jobPrefix(k.settings.Prefix, namespace, uid)
-			if !is || prefix != group.prefix {
-				if err := deleteGroup(); err != nil {
+			if prefix := k.prefixOf(object); prefix == "" || prefix != group.prefix {
+				if err := k.deleteIfOld(ctx, group); err != nil {
 					return "", err
 				}
-				done = after
+				group, done = objectsOfJob{prefix: prefix}, after
 			}
 			after = object.Key
-			if !is {
-				continue
-			}
-			group.prefix, group.keys = prefix, append(group.keys, object.Key)
-			if object.Modified.After(group.newest) {
-				group.newest = object.Modified
-			}
+			group.add(object)
 		}
 		if listed += len(objects); listed >= maxListed && more && done != "" {
 			// The last job may have more objects.
 			return done, nil
 		}
 	}
-	return "", deleteGroup()
+	return "", k.deleteIfOld(ctx, group)
+}
+
+// objectsOfJob are objects whose keys have the prefix of a job; the prefix is empty for those of no job.
+type objectsOfJob struct {
+	prefix string
+	newest time.Time
+	keys   []string
+}
+
+func (o *objectsOfJob) add(object Object) {
+	if o.prefix == "" {
+		return
+	}
+	o.keys = append(o.keys, object.Key)
+	if object.Modified.After(o.newest) {
+		o.newest = object.Modified
+	}
+}
+
+// prefixOf returns the prefix of the job to which an object belongs; empty if it is none of ours.
+func (k *Keeper) prefixOf(object Object) string {
+	namespace, uid, is := jobOf(k.settings.Prefix, object.Key)
+	if !is {
+		return ""
+	}
+	return jobPrefix(k.settings.Prefix, namespace, uid)
+}
+
+// deleteIfOld deletes the objects of a job whose retention is over, unless its logs are still being kept.
+func (k *Keeper) deleteIfOld(ctx context.Context, objects objectsOfJob) error {
+	if len(objects.keys) == 0 || k.clock.Since(objects.newest) < k.settings.Retention || k.isKnown(objects.prefix) {
+		return nil
+	}
+	for _, key := range objects.keys {
+		if err := k.ask(func() error { return k.bucket.Delete(ctx, key) }); err != nil {
+			return err
+		}
+		k.counters.deleted.Inc()
+	}
+	return nil
 }
 
 // isKnown reports whether the logs of a job are being kept.

@@ -195,7 +195,7 @@ func TestSuspendBeyondLimits(t *testing.T) {
 	}
 	eventually(t, "invalid limits are refused", func() error {
 		if err := annotate("x"); err == nil || !strings.Contains(err.Error(), `max-workers]: Invalid value: "x": must be a whole number`) {
-			return fmt.Errorf("the answer is %v", err)
+			return fmt.Errorf("the answer is %w", err)
 		}
 		return nil
 	})
