@@ -88,7 +88,7 @@ func (o *objectsOfJob) add(object Object) {
 	}
 }
 
-// prefixOf returns the prefix of the job to which an object belongs; empty if it is none of ours.
+// prefixOf returns the prefix of the job to which an object belongs; empty if the operator did not write it.
 func (k *Keeper) prefixOf(object Object) string {
 	namespace, uid, is := jobOf(k.settings.Prefix, object.Key)
 	if !is {
