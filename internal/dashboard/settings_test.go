@@ -91,7 +91,7 @@ func TestSettingsInCommands(t *testing.T) {
 	user := caller{t, namespace(t, "settings", "user")["user"]}
 	spec := jobs.Spec{
 		Name: "all", Namespace: "settings", Image: "quay.io/me/train", Workers: 2, GPU: 1, GPUResource: "amd.com/gpu", CPU: "1", Memory: "1Gi", Implementation: "MPICH", Queue: "q", Priority: "urgent", Slots: new(int32(2)),
-		Connections: []string{"data"}, Env: []corev1.EnvVar{{Name: "A", Value: "1"}}, Labels: map[string]string{"team": "a"}, RunAsUser: new(int64(7)), Retries: new(int32(1)), Suspend: true, RDMA: "optional", Profile: true,
+		Connections: []string{"data"}, Env: []corev1.EnvVar{{Name: "A", Value: "1"}}, Labels: map[string]string{"team": "a"}, RunAsUser: new(int64(7)), Retries: new(int32(1)), Suspend: true, RDMA: "optional", Profile: true, WaitForQuota: true,
 		Volumes: []jobs.Volume{{Source: jobs.VolumeClaim, Name: "data", Path: "/data", ReadOnly: true}, {Source: jobs.VolumeSecret, Name: "token", Path: "/token"}}, Output: &jobs.Volume{Source: jobs.VolumeClaim, Name: "results", Path: "/results"},
 		NodeSelector: map[string]string{"gpu": "a100"}, ImagePullSecrets: []string{"registry"}, ServiceAccount: "trainer", WorkDir: "/app", LauncherCPU: "1", LauncherMemory: "2Gi", Topology: "example.com/rack", TopologyPreferred: true,
 	}

@@ -28,6 +28,8 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/logstore"
 	"opendatahub.io/mpijob/internal/metrics"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
@@ -474,6 +476,7 @@ func TestDocs(t *testing.T) {
 	newWorld().metrics.Describe(descs)
 	metrics.Certificates(nil).Describe(descs)
 	tracing.NewSpans().Describe(descs)
+	logstore.New(logstore.Settings{}, nil, nil, logs.Masker{}, nil, nil).Describe(descs)
 	close(descs)
 	fields := regexp.MustCompile(`fqName: "([^"]+)", help: "([^"]+)", unit: "", constLabels: \{\}, variableLabels: \{([^}]*)\}`)
 	known := map[string]string{}
