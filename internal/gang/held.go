@@ -27,6 +27,10 @@ func FitsNever(job mpi.Job, seen jobstate.Observed, nodes []jobstate.Node, state
 	if CountPlaced(job, seen) > 0 {
 		return
 	}
+	if slices.ContainsFunc(nodes, func(node jobstate.Node) bool { return len(node.Allocatable) == 0 }) {
+		// Its kubelet has not registered it yet, and it may hold them.
+		return
+	}
 	if seen.Queue != nil && !seen.Queue.Admitted {
 		// Once it has admitted a job, Kueue has chosen its domain, and added the tolerations of the flavor.
 		job, nodes = job.WithKueueTopology(), slices.Clone(nodes)
