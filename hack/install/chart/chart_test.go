@@ -365,14 +365,21 @@ func TestDocumentedDefaults(t *testing.T) {
 	}
 	for value, flag := range map[string]string{
 		"agentDelivery": "agent-delivery", "gangScheduling": "gang-scheduling", "autoscaler": "autoscaler", "sshKeyType": "ssh-key-type",
-		"networkPolicies": "network-policies", "trainingProgress": "training-progress", "retention": "report-retention",
+		"networkPolicies": "network-policies", "trainingProgress": "training-progress", "logBucket.retention": "log-bucket-retention", "reports.retention": "report-retention",
 		"perNamespace": "max-reports", "bytesPerNamespace": "max-report-bytes", "bytes": "max-total-report-bytes", "logBytes": "max-log-bytes", "minVersion": "tls-min-version",
 	} {
 		described := regexp.MustCompile(`(?s)-` + flag + ` \w*\n[^\n]*\(default "?([^"\s)]+)"?\)`).FindSubmatch(help)
 		if described == nil {
 			described = regexp.MustCompile(`(?s)-` + flag + `\n[^\n]*\(default "?([^"\s)]+)"?\)`).FindSubmatch(help)
 		}
-		commented := regexp.MustCompile(`(?m)Empty: ([A-Za-z0-9-]+).*\n *` + value + `:`).FindSubmatch(text)
+		section, name, is := strings.Cut(value, ".")
+		from := 0
+		if !is {
+			name = value
+		} else if from = strings.Index(string(text), " "+section+":\n"); from < 0 {
+			t.Fatalf("values.yaml has no %s", section)
+		}
+		commented := regexp.MustCompile(`(?m)Empty: ([A-Za-z0-9-]+).*\n *` + name + `:`).FindSubmatch(text[from:])
 		if described == nil || commented == nil {
 			t.Errorf("%s: the default is missing in the operator's help (%q) or in values.yaml (%q)", value, described, commented)
 			continue
@@ -474,7 +481,7 @@ func TestCapabilities(t *testing.T) {
 			for _, version := range []string{"v1", "v1beta1"} {
 				count, want := kinds(rendered)[fmt.Sprintf(policy, version)], 0
 				if version == c.want {
-					want = 8
+					want = 9
 				}
 				if count != want {
 					t.Errorf("%d policies of %s, want %d", count, version, want)
