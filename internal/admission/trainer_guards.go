@@ -115,8 +115,9 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 	}
 	errs, warnings := trainjob.Check(job, *used)
 	errs = append(errs, trainjob.CheckNamespaceLimits(job, *used, namespaceLimits(ctx, c, job.Namespace))...)
+	converted := trainjob.Convert(job, *used)
 	if used.IsMPI() {
-		errs = append(errs, c.CheckEncryption(ctx, trainjob.Convert(job, *used), settings)...)
+		errs = append(errs, c.CheckEncryption(ctx, converted, settings)...)
 	}
 	names, _ := trainjob.Connections(job, *used)
 	connections := c.Connections(ctx, settings.Home(job.Namespace), names)
@@ -126,13 +127,12 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 		errs = append(errs, taken)
 	}
 	warnings = append(warnings, missing...)
-	warnings = append(warnings, checkQueue(ctx, live, trainjob.Convert(job, *used))...)
+	warnings = append(warnings, checkQueue(ctx, live, converted)...)
 	if !used.IsMPI() {
 		// They are isolated if the administrator chose so.
-		denied := c.DeniedConnections(ctx, trainjob.Convert(job, *used), settings, connections)
+		denied := c.DeniedConnections(ctx, converted, settings, connections)
 		return responseFor(request, errs, append(warnings, denied...))
 	}
-	converted := trainjob.Convert(job, *used)
 	converted, slower := c.AdmitRDMA(ctx, converted)
 	warnings = append(warnings, slower...)
 	found := c.PreflightTrainJob(ctx, converted, settings.NetworkPolicies)

@@ -9,7 +9,7 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// TestPluginRefusals: what the admission plugins of Kubernetes report of pods, word for word, is told with its field and what to do.
+// TestPluginRefusals: findings explain each message of Kubernetes' admission plugins about pods, with its figures and what to do.
 func TestPluginRefusals(t *testing.T) {
 	t.Parallel()
 	tried := map[*codes.Entry]bool{}

@@ -99,25 +99,39 @@ func Run(ctx context.Context, pods typedcore.PodInterface, options Options, sink
 		f.streams.Wait()
 		f.merger.close()
 	})
-	stats := Stats{}
+	return f.deliver(ctx, sink, &directing)
+}
+
+// deliver gives the merged lines to a sink, until there are none any more, the sink fails, or the context ends. It returns once the readers
+// have ended, with the first error.
+func (f *follower) deliver(ctx context.Context, sink func([]Line) error, readers *sync.WaitGroup) (stats Stats, err error) {
 	for {
 		lines := f.merger.next(ctx)
 		if len(lines) == 0 {
 			break
 		}
 		if err := sink(lines); err != nil {
-			cancel(err)
+			f.cancel(err)
 			break
 		}
 		stats.Lines += len(lines)
 	}
-	directing.Wait()
+	readers.Wait()
 	f.merger.release()
 	stats.Runs, stats.WithoutRank = f.runs, int(f.withoutRank.Load())
-	if err := context.Cause(ctx); err != nil {
-		return stats, err
+	return stats, context.Cause(ctx)
+}
+
+// wants reports whether a line of a pod is asked for, and counts those that are not because they have no rank.
+func (f *follower) wants(from Place, line Line) bool {
+	filter := f.options.Filter
+	if filter.wants(from, line) {
+		return true
 	}
-	return stats, nil
+	if line.Rank == NoRank && len(filter.Ranks) > 0 {
+		f.withoutRank.Add(1)
+	}
+	return false
 }
 
 // follower follows one job.

@@ -38,7 +38,7 @@ func ParseTail(tail []string) (lines []logs.PodLine) {
 // Recall returns the lines as Run returns those of pods: filtered, and with the last lines of each pod according to Options.
 func (k Kept) Recall(options Options) []Line {
 	all := atlas{hosts: options.Hosts}
-	levels := map[string]map[int]logs.Level{}
+	ofPods := map[string]*levels{}
 	since := options.SinceTime
 	if options.Since > 0 {
 		since = time.Now().Add(-options.Since)
@@ -48,14 +48,10 @@ func (k Kept) Recall(options Options) []Line {
 		from := k.Places[entry.Pod]
 		line := Line{Pod: entry.Pod, Time: entry.Time}
 		line.Place, line.Rank, line.Text = all.read(from, entry.Text)
-		line.Level = logs.LevelOf(line.Text)
-		if levels[entry.Pod] == nil {
-			levels[entry.Pod] = map[int]logs.Level{}
+		if ofPods[entry.Pod] == nil {
+			ofPods[entry.Pod] = &levels{}
 		}
-		if line.Level == logs.LevelNone && strings.HasPrefix(line.Text, " ") {
-			line.Level = levels[entry.Pod][line.Rank]
-		}
-		levels[entry.Pod][line.Rank] = line.Level
+		line.Level = ofPods[entry.Pod].of(line)
 		isOld := !line.Time.IsZero() && line.Time.Before(since)
 		isNew := !options.Until.IsZero() && line.Time.After(options.Until)
 		if !isOld && !isNew && options.Filter.reads(from) && options.Filter.wants(from, line) {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"time"
 
@@ -53,7 +52,7 @@ func (s Stored) Run(ctx context.Context, options Options, sink func([]Line) erro
 		}
 		defer closed()
 	}
-	f := &follower{options: options, merger: newMerger(options.Budget), atlas: atlas{hosts: options.Hosts}}
+	f := &follower{options: options, merger: newMerger(options.Budget), atlas: atlas{hosts: options.Hosts}, cancel: cancel}
 	fetches := make(chan struct{}, maxFetches)
 	var all sync.WaitGroup
 	for _, pod := range s.Index.Pods {
@@ -62,7 +61,7 @@ func (s Stored) Run(ctx context.Context, options Options, sink func([]Line) erro
 			continue
 		}
 		f.runs++
-		reader := &storedReader{stored: s, follower: f, pod: pod, place: at, queue: f.merger.add(true), fetches: fetches, levels: map[int]logs.Level{}}
+		reader := &storedReader{stored: s, follower: f, pod: pod, place: at, queue: f.merger.add(true), fetches: fetches}
 		all.Go(func() {
 			defer reader.queue.end()
 			if err := reader.read(ctx); err != nil {
@@ -71,25 +70,7 @@ func (s Stored) Run(ctx context.Context, options Options, sink func([]Line) erro
 		})
 	}
 	f.merger.close()
-	stats := Stats{Runs: f.runs}
-	for {
-		lines := f.merger.next(ctx)
-		if len(lines) == 0 {
-			break
-		}
-		if err := sink(lines); err != nil {
-			cancel(err)
-			break
-		}
-		stats.Lines += len(lines)
-	}
-	all.Wait()
-	f.merger.release()
-	stats.WithoutRank = int(f.withoutRank.Load())
-	if err := context.Cause(ctx); err != nil {
-		return stats, err
-	}
-	return stats, nil
+	return f.deliver(ctx, sink, &all)
 }
 
 // storedReader reads the stored lines of one pod.
@@ -100,7 +81,7 @@ type storedReader struct {
 	place    Place
 	queue    *queue
 	fetches  chan struct{}
-	levels   map[int]logs.Level
+	levels   levels
 	batch    []Line
 	// skip is how many lines are left out because only the last ones are asked for.
 	skip int
@@ -197,21 +178,13 @@ func (r *storedReader) add(stored logs.PodLine) {
 	options := r.follower.options
 	line := Line{Time: stored.Time, Pod: r.pod.Name}
 	line.Place, line.Rank, line.Text = r.follower.atlas.read(r.place, stored.Text)
-	line.Level = logs.LevelOf(line.Text)
-	if line.Level == logs.LevelNone && strings.HasPrefix(line.Text, " ") {
-		line.Level = r.levels[line.Rank]
-	}
-	r.levels[line.Rank] = line.Level
+	line.Level = r.levels.of(line)
 	if line.Time.Before(options.SinceTime) || !options.Until.IsZero() && line.Time.After(options.Until) {
 		return
 	}
-	if !options.Filter.wants(r.place, line) {
-		if line.Rank == NoRank && len(options.Filter.Ranks) > 0 {
-			r.follower.withoutRank.Add(1)
-		}
-		return
+	if r.follower.wants(r.place, line) {
+		r.batch = append(r.batch, line)
 	}
-	r.batch = append(r.batch, line)
 }
 
 func (r *storedReader) push(ctx context.Context) error {

@@ -29,8 +29,7 @@ type stream struct {
 	batch      []Line
 	batchBytes int
 	readTo     time.Time
-	// levels are those of the last line of each rank: what is indented goes on with it.
-	levels map[int]logs.Level
+	levels     levels
 	// again is set once something was read, so that the next request asks for what comes after.
 	again bool
 }
@@ -145,29 +144,28 @@ func (s *stream) add(raw []byte) error {
 	line.Place, line.Rank, line.Text = s.follower.atlas.read(s.run.place, line.Text)
 	filter := s.follower.options.Filter
 	if filter.Level > logs.LevelNone || s.follower.options.Levels {
-		line.Level = s.level(line)
+		line.Level = s.levels.of(line)
 	}
-	if !filter.wants(s.run.place, line) {
-		if line.Rank == NoRank && len(filter.Ranks) > 0 {
-			s.follower.withoutRank.Add(1)
-		}
-		return nil
+	if s.follower.wants(s.run.place, line) {
+		s.batch = append(s.batch, line)
+		s.batchBytes += len(line.Text)
 	}
-	s.batch = append(s.batch, line)
-	s.batchBytes += len(line.Text)
 	return nil
 }
 
-// level is the line's own, or that of the line before it where it goes on with that, as the lines of a traceback do.
-func (s *stream) level(line Line) logs.Level {
+// levels are those of the last line of each rank.
+type levels map[int]logs.Level
+
+// of returns the level of the next line: its own, or that of the line before it where it goes on with that, as the lines of a traceback do.
+func (l *levels) of(line Line) logs.Level {
 	level := logs.LevelOf(line.Text)
 	if level == logs.LevelNone && strings.HasPrefix(line.Text, " ") {
-		return s.levels[line.Rank]
+		return (*l)[line.Rank]
 	}
-	if s.levels == nil {
-		s.levels = map[int]logs.Level{}
+	if *l == nil {
+		*l = levels{}
 	}
-	s.levels[line.Rank] = level
+	(*l)[line.Rank] = level
 	return level
 }
 
