@@ -71,7 +71,7 @@ func (g *Gatherer) Gather(ctx context.Context, job mpi.Job, seen jobstate.Observ
 	unplaced, pending := unstartedPods(seen)
 	if unplaced || outOfMemory(seen) {
 		all.Go(func() {
-			nodes, left := g.freeCapacity(ctx)
+			nodes, left := g.freeCapacity(ctx, time.Time{})
 			evidence.Nodes, evidence.NodesLeft = slices.Concat(nodes, g.readNodes(ctx, unknownNodes(seen, nodes))), left
 		})
 	} else if names := silentNodes(seen); len(names) > 0 {

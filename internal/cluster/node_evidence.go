@@ -66,11 +66,12 @@ func (g *Gatherer) readNodes(ctx context.Context, names []string) []jobstate.Nod
 	return nodes
 }
 
-// freeCapacity returns the nodes with their free capacity, and nothing if they cannot all be read.
-func (g *Gatherer) freeCapacity(ctx context.Context) ([]jobstate.Node, int) {
+// freeCapacity returns the nodes with their free capacity, and nothing if they cannot all be read. It reads them again if they were read
+// before a time.
+func (g *Gatherer) freeCapacity(ctx context.Context, notBefore time.Time) ([]jobstate.Node, int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.clock.Since(g.nodesAt) < nodesTTL {
+	if g.clock.Since(g.nodesAt) < nodesTTL && !g.nodesAt.Before(notBefore) {
 		return g.nodes, g.nodesLeft
 	}
 	var list corev1.NodeList
@@ -127,10 +128,10 @@ func (g *Gatherer) subtractRequests(ctx context.Context, free map[string]corev1.
 	return false
 }
 
-// Nodes returns all nodes with their free capacity, at most a few seconds old; nil if they cannot be read or are too
-// many.
-func (g *Gatherer) Nodes(ctx context.Context) []jobstate.Node {
-	nodes, left := g.freeCapacity(ctx)
+// Nodes returns all nodes with their free capacity, at most a few seconds old and not as they were before a time; nil if they cannot be
+// read or are too many.
+func (g *Gatherer) Nodes(ctx context.Context, notBefore time.Time) []jobstate.Node {
+	nodes, left := g.freeCapacity(ctx, notBefore)
 	if left > 0 {
 		return nil
 	}

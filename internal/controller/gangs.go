@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,6 +55,32 @@ type Gangs struct {
 	apis []*podGroups
 	// autoscaled reports whether a cluster autoscaler may add nodes.
 	autoscaled func() bool
+	// never has since when no nodes can hold a job, of the jobs of which that is so.
+	never neverSince
+}
+
+// neverSince has a time for each job.
+type neverSince struct {
+	mu   sync.Mutex
+	jobs map[mpi.ID]time.Time
+}
+
+// of returns since when something is so for a job without a break; zero if it is not.
+func (n *neverSince) of(job mpi.ID, is bool, now time.Time) time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !is {
+		delete(n.jobs, job)
+		return time.Time{}
+	}
+	since, known := n.jobs[job]
+	if !known {
+		if n.jobs == nil {
+			n.jobs = map[mpi.ID]time.Time{}
+		}
+		since, n.jobs[job] = now, now
+	}
+	return since
 }
 
 // podGroups are those of one API.
@@ -218,6 +245,16 @@ func (g *Gangs) podGroupsFor(ctx context.Context, job mpi.Job) ([]*unstructured.
 
 // observe returns what places a job as a whole, if anything does, from its PodGroups and its report. It reserves nothing.
 func (g *Gangs) observe(ctx context.Context, job mpi.Job, seen jobstate.Observed, record *v1alpha1.JobReport) gangRequest {
+	request := g.requestOf(ctx, job, seen, record)
+	since := g.never.of(job.ID(), request.state != nil && request.state.Never, seen.Now)
+	if request.state != nil {
+		request.state.NeverSince = since
+	}
+	return request
+}
+
+// requestOf is observe without the time since when a job never fits.
+func (g *Gangs) requestOf(ctx context.Context, job mpi.Job, seen jobstate.Observed, record *v1alpha1.JobReport) gangRequest {
 	if !job.ControlsPods() {
 		return gangRequest{state: g.externalState(ctx, job, seen)}
 	}
@@ -235,10 +272,10 @@ func (g *Gangs) observe(ctx context.Context, job mpi.Job, seen jobstate.Observed
 	before.Ran = record != nil && record.Status.RunningTime != nil
 	switch {
 	case choice.Backend != gang.Embedded:
-		g.addCapacity(ctx, job, seen, &state)
+		g.addCapacity(ctx, job, seen, before.Since, &state)
 	case gang.Rests(job, seen, before):
 		request.place = leaveQueue
-		g.addCapacity(ctx, job, seen, &state)
+		g.addCapacity(ctx, job, seen, before.Since, &state)
 	default:
 		// The scheduler itself adds the capacity, once it has looked.
 		request.place, request.queued = enterQueue, g.embedded.State(job, seen)
@@ -267,7 +304,7 @@ func (g *Gangs) externalState(ctx context.Context, job mpi.Job, seen jobstate.Ob
 				continue
 			}
 			state := gang.State(gang.Choice{Backend: api.backend}, job, seen)
-			g.addCapacity(ctx, job, seen, &state)
+			g.addCapacity(ctx, job, seen, podGroup.GetCreationTimestamp().Time, &state)
 			return &state
 		}
 	}
@@ -286,12 +323,17 @@ func (g *Gangs) reserve(ctx context.Context, job mpi.Job, seen jobstate.Observed
 }
 
 // addCapacity adds to the state of a job that waits how much room there is, and whether that can ever be enough, where its back end
-// does not say. Another controller may require fewer pods at once, unless a queue holds all of them back.
-func (g *Gangs) addCapacity(ctx context.Context, job mpi.Job, seen jobstate.Observed, state *jobstate.GangState) {
+// does not say. Another controller may require fewer pods at once, unless a queue holds all of them back. The nodes are not as they were
+// before the wait began: a driver may have added devices just before the job was created.
+func (g *Gangs) addCapacity(ctx context.Context, job mpi.Job, seen jobstate.Observed, since time.Time, state *jobstate.GangState) {
 	if !state.Waits() || state.Never || state.PodsFit != nil {
 		return
 	}
-	nodes := g.reports.Nodes(ctx)
+	// Times in reports are whole seconds.
+	if rounded := since.Add(time.Second); seen.Now.After(rounded) {
+		since = rounded
+	}
+	nodes := g.reports.Nodes(ctx, since)
 	if len(nodes) == 0 {
 		return
 	}
@@ -305,7 +347,7 @@ func (g *Gangs) addCapacity(ctx context.Context, job mpi.Job, seen jobstate.Obse
 // neverFits returns why no nodes can ever hold all pods of a job that has none, or "".
 func (g *Gangs) neverFits(ctx context.Context, job mpi.Job, seen jobstate.Observed) string {
 	state := jobstate.GangState{Wanted: job.GangSize()}
-	if g.addCapacity(ctx, job, seen, &state); state.Never {
+	if g.addCapacity(ctx, job, seen, time.Time{}, &state); state.Never {
 		return state.Message
 	}
 	return ""
@@ -339,6 +381,7 @@ func (g *Gangs) placesByDefault() bool {
 
 // forget drops what is kept of a job that is gone, or waits no longer.
 func (g *Gangs) forget(job mpi.ID) {
+	g.never.of(job, false, time.Time{})
 	if g.embedded != nil {
 		g.embedded.Forget(job)
 	}

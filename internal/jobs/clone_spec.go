@@ -144,10 +144,15 @@ func (c *Client) CloneWithSpec(ctx context.Context, job Job, spec Spec, changes 
 			return Clone{}, err
 		}
 	}
+	note := c.followRanks(ctx, original, clone)
+	sized := clone.DeepCopy()
 	if err := Apply(clone, changes...); err != nil {
 		return Clone{}, err
 	}
-	note := c.followRanks(ctx, original, clone)
+	// Other flags may have changed the command's words, and the changes its slots.
+	if slices.Equal(before.Command, spec.Command) {
+		note = cmp.Or(c.followRanks(ctx, sized, clone), note)
+	}
 	return Clone{Original: original, Job: clone, Note: note}, checkMasked(job, clone)
 }
 

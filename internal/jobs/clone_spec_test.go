@@ -246,6 +246,55 @@ func TestCloneWithPods(t *testing.T) {
 	}
 }
 
+// TestCloneRanks: ranks follow the slots of a clone whose other flags change the command's words, or the slots of each worker, too.
+func TestCloneRanks(t *testing.T) {
+	t.Parallel()
+	c, _ := newServer(t)
+	for name, test := range map[string]struct {
+		change func(*Spec)
+		want   []string
+	}{
+		"GPUs":            {func(s *Spec) { s.GPU = 2 }, []string{"mpirun", "--tag-output", "-n", "16", "train"}},
+		"flags of mpirun": {func(s *Spec) { s.MPIFlags = []string{"--oversubscribe"} }, []string{"mpirun", "--tag-output", "--oversubscribe", "-n", "8", "train"}},
+		"a command":       {func(s *Spec) { s.Command = []string{"mpirun", "-n", "4", "other"} }, []string{"mpirun", "-n", "4", "other"}},
+	} {
+		built, err := c.Build(t.Context(), small(func(s *Spec) { s.Workers, s.Command = 4, []string{"train"} }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec, _, err := c.SpecOf(t.Context(), FromObject(built.Job))
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec.Name = "pi-2"
+		test.change(&spec)
+		clone, err := c.CloneWithSpec(t.Context(), FromObject(built.Job), spec, Change{Field: "workers", Value: "8"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, FromObject(clone.Job).Summary().Command); diff != "" || clone.Note != "" {
+			t.Errorf("%s: the note is %q (-want +got)\n%s", name, clone.Note, diff)
+		}
+	}
+}
+
+// TestCloneRanksOfDeletedJob: the numbers of a manifest in a report are read as those of an object of the API server are.
+func TestCloneRanksOfDeletedJob(t *testing.T) {
+	t.Parallel()
+	c, _ := newServer(t)
+	built, err := c.Build(t.Context(), small(func(s *Spec) { s.Workers, s.Command = 4, []string{"train"} }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	clone, err := c.Clone(t.Context(), deletedJob("MPIJob", asYAML(t, built.Job)), "again", Change{Field: "workers", Value: "8"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"mpirun", "--tag-output", "-n", "8", "train"}, FromObject(clone.Job).Summary().Command); diff != "" || clone.Note != "" {
+		t.Errorf("the note is %q (-want +got)\n%s", clone.Note, diff)
+	}
+}
+
 func TestNoSpec(t *testing.T) {
 	t.Parallel()
 	c, _ := newServer(t)

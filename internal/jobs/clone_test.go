@@ -120,6 +120,8 @@ spec:
 		"by paths":             {fmt.Sprintf(mpiJob, `[mpirun, -n, "4", train]`), []Change{{Field: "spec.slotsPerWorker", Value: "1"}}, []string{"mpirun", "-n", "2", "train"}, ""},
 		"another number":       {fmt.Sprintf(mpiJob, `[mpirun, -n, "3", train]`), workers, []string{"mpirun", "-n", "3", "train"}, "the command still starts 3 ranks, and the job now has 16 slots instead of 4"},
 		"in a script":          {fmt.Sprintf(mpiJob, `[sh, -c, "mpirun -np 4 train && x"]`), workers, []string{"sh", "-c", "mpirun -np 4 train && x"}, "the command still starts 4 ranks"},
+		"of two programs":      {fmt.Sprintf(mpiJob, `[mpirun, -n, "1", a, ":", -n, "3", b]`), workers, []string{"mpirun", "-n", "1", "a", ":", "-n", "3", "b"}, "the command still starts 4 ranks, and"},
+		"one rank":             {fmt.Sprintf(mpiJob, `[mpirun, -n, "1", train]`), workers, []string{"mpirun", "-n", "1", "train"}, "the command still starts 1 rank, and"},
 		"none":                 {fmt.Sprintf(mpiJob, `[mpirun, --oversubscribe, train, -n, "4"]`), workers, []string{"mpirun", "--oversubscribe", "train", "-n", "4"}, ""},
 		"nothing to follow":    {fmt.Sprintf(mpiJob, `[mpirun, -n, "3", train]`), []Change{{Field: "image", Value: "new"}}, []string{"mpirun", "-n", "3", "train"}, ""},
 		"another command":      {fmt.Sprintf(mpiJob, `[mpirun, -n, "4", train]`), append([]Change{{Field: "command", Value: "mpirun -n 5 other"}}, workers...), []string{"mpirun", "-n", "5", "other"}, ""},

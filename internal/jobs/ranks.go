@@ -15,6 +15,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // followRanks changes the number of ranks in the command of a clone as the number of its slots changes, if the original's command starts
@@ -24,30 +25,28 @@ func (c *Client) followRanks(ctx context.Context, original, clone *unstructured.
 	if !slices.Equal(words, FromObject(original).Summary().Command) || sizedAlike(original, clone) {
 		return ""
 	}
-	at, kept := rankCount(words), scriptRanks(words)
-	if at >= 0 {
-		kept = words[at]
-	}
-	if kept == "" {
+	kept, at := startedRanks(words)
+	if kept == 0 {
 		return ""
 	}
+	still := "the command still starts " + phrase.Count(kept, "rank")
 	before, err := c.ranksOf(ctx, original)
 	if err != nil {
-		return fmt.Sprintf("the command still starts %s ranks, because the number of slots is unknown: %v", kept, err)
+		return fmt.Sprintf("%s, because the number of slots is unknown: %v", still, err)
 	}
 	after, err := c.ranksOf(ctx, clone)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("the command still starts %s ranks, because the number of slots is unknown: %v", kept, err)
+		return fmt.Sprintf("%s, because the number of slots is unknown: %v", still, err)
 	case before == after:
 		return ""
-	case at >= 0 && kept == strconv.Itoa(before):
+	case at >= 0 && kept == before:
 		words = slices.Clone(words)
 		words[at] = strconv.Itoa(after)
 		setWords(clone, words)
 		return ""
 	}
-	return fmt.Sprintf("the command still starts %s ranks, and the job now has %d slots instead of %d; change the command to use them all", kept, after, before)
+	return fmt.Sprintf("%s, and the job now has %s instead of %d; change the command to use them all", still, phrase.Count(after, "slot"), before)
 }
 
 // sizedAlike reports whether the fields of two TrainJobs that determine their size are the same.
@@ -95,6 +94,30 @@ func (c *Client) ranksOf(ctx context.Context, job *unstructured.Unstructured) (i
 var switches = []string{
 	"--tag-output", "-tag-output", "--prepend-rank", "-prepend-rank", "-l", "--oversubscribe", "-oversubscribe", "--allow-run-as-root",
 	"-allow-run-as-root", "--report-bindings", "-report-bindings", "--display-map", "-display-map", "-v", "--verbose", "-verbose",
+}
+
+// startedRanks returns the number of ranks that a command starts, or 0 if that is unknown, and the index of that number if the command
+// is MPI's launcher with one program, else -1.
+func startedRanks(words []string) (ranks, at int) {
+	at = rankCount(words)
+	if at < 0 {
+		ranks, _ = strconv.Atoi(scriptRanks(words)) // digits or nothing
+		return ranks, -1
+	}
+	ranks, _ = strconv.Atoi(words[at])
+	for rest := words; ; {
+		next := slices.Index(rest, ":")
+		if next < 0 {
+			return ranks, at
+		}
+		rest = slices.Concat(words[:1], rest[next+1:])
+		of := rankCount(rest)
+		if of < 0 {
+			return 0, -1
+		}
+		more, _ := strconv.Atoi(rest[of])
+		ranks, at = ranks+more, -1
+	}
 }
 
 // rankCount returns the index of the number of ranks in a command of MPI's launcher; -1 if it has none, or is a script.

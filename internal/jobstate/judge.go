@@ -66,7 +66,7 @@ func Judge(j mpi.Job, o Observed) Outcome {
 		out.Phase, out.Reason, out.Message = v1alpha1.PhaseSuspended, codes.Suspended, codes.Status(codes.Suspended, map[string]string{"message": o.Queue.stopped(j)})
 	case j.Lifecycle.Suspended && o.Queue != nil:
 		// The queue resumes one that it has admitted.
-		out.Phase, out.Reason, out.Message, out.NeedsAction = v1alpha1.PhaseQueued, codes.Queued, o.Queue.text(), o.Queue.Never || o.Queue.NeverFits != ""
+		out.Phase, out.Reason, out.Message, out.NeedsAction = v1alpha1.PhaseQueued, codes.Queued, o.Queue.text(o.Now), o.Queue.Never || o.Queue.NeverFits != ""
 	case j.Lifecycle.Suspended:
 		out.Phase, out.Reason, out.Message = v1alpha1.PhaseSuspended, codes.Suspended, codes.Status(codes.Suspended, suspendedWithout(j))
 	case j.Launcher.None && out.Workers.Running > 0 && out.Workers.Running+out.Workers.Succeeded >= out.Workers.Wanted:

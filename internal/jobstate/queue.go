@@ -15,8 +15,9 @@ type QueueState struct {
 	// Backend is whose queue it is, such as kueue; Name is the queue that the user named. Object is the name of what the
 	// queue keeps of the job, such as its Workload; empty where there is nothing yet.
 	Backend, Name, Object string
-	// Admitted is set while the job is admitted.
-	Admitted bool
+	// Admitted is set while the job is admitted, and AdmittedAt is since when.
+	Admitted   bool
+	AdmittedAt time.Time
 	// Never is set if waiting does not help: the job or the queue must be changed.
 	Never bool
 	// Stopped is set, besides Never, where a user keeps the job out of the queue until one lets it wait there again.
@@ -38,9 +39,16 @@ type QueueState struct {
 	NeverFits string
 }
 
+// ResumeTime is how long a queue usually takes at most to resume a job that it has admitted.
+const ResumeTime = time.Minute
+
 // text describes what a job waits for that its queue has not resumed.
-func (q QueueState) text() string {
-	if q.Admitted {
+func (q QueueState) text(now time.Time) string {
+	switch {
+	case q.Admitted && now.Sub(q.AdmittedAt) >= ResumeTime && !q.AdmittedAt.IsZero():
+		return fmt.Sprintf("Admitted by queue %s at %s, but Kueue has not resumed the job since. A policy may refuse that: for example, a limit of the "+
+			"namespace may have been lowered. Run kubectl odh mpijob doctor, and see the log of Kueue.", q.Name, clock(q.AdmittedAt))
+	case q.Admitted:
 		return fmt.Sprintf("Admitted by queue %s. Waiting for Kueue to resume the job.", q.Name)
 	}
 	values := map[string]string{"queue": q.Name}

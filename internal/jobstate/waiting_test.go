@@ -90,14 +90,16 @@ func TestTextsOfQueuedJobs(t *testing.T) {
 		reason codes.Code
 		want   string
 	}{
-		"nothing known":         {queue(func(*jobstate.QueueState) {}), codes.Queued, "Waiting in queue team."},
-		"a position":            {queue(func(q *jobstate.QueueState) { q.Position = 2 }), codes.Queued, "Waiting in queue team: position 2."},
-		"two positions":         {queue(func(q *jobstate.QueueState) { q.Position, q.Total = 2, 7 }), codes.Queued, "Waiting in queue team: position 2, about 7 among all queues that share its quota."},
-		"a message":             {queue(func(q *jobstate.QueueState) { q.Message = "no quota" }), codes.Queued, "Waiting in queue team. no quota."},
-		"evicted before":        {queue(func(q *jobstate.QueueState) { q.Message, q.Evicted = "no quota", "preempted" }), codes.Queued, "Waiting in queue team. no quota. Evicted after admission: preempted."},
-		"stopped by a user":     {queue(func(q *jobstate.QueueState) { q.Never, q.Stopped = true, true }), codes.Suspended, "Suspended: a user deactivated Workload w. To wait in queue team again, run kubectl odh mpijob resume pi."},
-		"it can never start":    {queue(func(q *jobstate.QueueState) { q.Never, q.Message = true, "too large" }), codes.Queued, "Waiting in queue team. too large."},
-		"it never fits":         {queue(func(q *jobstate.QueueState) { q.Message, q.NeverFits = "tried once", "only 2 of 3 pods fit" }), codes.Queued, "Waiting in queue team. tried once. only 2 of 3 pods fit."},
+		"nothing known":      {queue(func(*jobstate.QueueState) {}), codes.Queued, "Waiting in queue team."},
+		"a position":         {queue(func(q *jobstate.QueueState) { q.Position = 2 }), codes.Queued, "Waiting in queue team: position 2."},
+		"two positions":      {queue(func(q *jobstate.QueueState) { q.Position, q.Total = 2, 7 }), codes.Queued, "Waiting in queue team: position 2, about 7 among all queues that share its quota."},
+		"a message":          {queue(func(q *jobstate.QueueState) { q.Message = "no quota" }), codes.Queued, "Waiting in queue team. no quota."},
+		"evicted before":     {queue(func(q *jobstate.QueueState) { q.Message, q.Evicted = "no quota", "preempted" }), codes.Queued, "Waiting in queue team. no quota. Evicted after admission: preempted."},
+		"stopped by a user":  {queue(func(q *jobstate.QueueState) { q.Never, q.Stopped = true, true }), codes.Suspended, "Suspended: a user deactivated Workload w. To wait in queue team again, run kubectl odh mpijob resume pi."},
+		"it can never start": {queue(func(q *jobstate.QueueState) { q.Never, q.Message = true, "too large" }), codes.Queued, "Waiting in queue team. too large."},
+		"it never fits":      {queue(func(q *jobstate.QueueState) { q.Message, q.NeverFits = "tried once", "only 2 of 3 pods fit" }), codes.Queued, "Waiting in queue team. tried once. only 2 of 3 pods fit."},
+		"admitted, not resumed": {queue(func(q *jobstate.QueueState) { q.Admitted, q.AdmittedAt = true, mpitest.Now.Add(-time.Minute) }), codes.Queued, "Admitted by queue team at " +
+			mpitest.Now.Add(-time.Minute).Format(time.TimeOnly) + " UTC, but Kueue has not resumed the job since. A policy may refuse that: for example, a limit of the namespace may have been lowered. Run kubectl odh mpijob doctor, and see the log of Kueue."},
 		"admitted a moment ago": {queue(func(q *jobstate.QueueState) { q.Admitted = true }), codes.Queued, "Admitted by queue team. Waiting for Kueue to resume the job."},
 	} {
 		job := mpitest.Job(1, func(j *mpi.Job) { j.Queue, j.Lifecycle.Suspended = "team", true })

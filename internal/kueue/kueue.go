@@ -136,7 +136,7 @@ func FromKueue(queue string, workload *Workload, position *Position) jobstate.Qu
 	standing := workload.Standing()
 	switch {
 	case standing == Active && isAdmitted(workload):
-		state.Admitted = true
+		state.Admitted, state.AdmittedAt = true, admittedAt(workload)
 		return state
 	case standing == Resting:
 		rests, _ := restOf(workload)
@@ -164,6 +164,11 @@ func FromKueue(queue string, workload *Workload, position *Position) jobstate.Qu
 func isAdmitted(workload *Workload) bool {
 	conditions := workload.Status.Conditions
 	return apimeta.IsStatusConditionTrue(conditions, admitted) && !apimeta.IsStatusConditionTrue(conditions, evicted)
+}
+
+// admittedAt is when Kueue let a job in that it lets in.
+func admittedAt(workload *Workload) time.Time {
+	return apimeta.FindStatusCondition(workload.Status.Conditions, admitted).LastTransitionTime.Time
 }
 
 // putOut adds that a job had been let in before. That a user had kept it out says nothing of it.

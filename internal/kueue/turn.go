@@ -14,6 +14,7 @@ import (
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/times"
 )
 
 // ReasonTimeout is the reason of a job that waits for its next attempt, because its pods were not all scheduled in time.
@@ -61,7 +62,8 @@ type Turn struct {
 	Again time.Duration
 }
 
-// maxNeverFits is how long a job of which all nodes together cannot hold the pods keeps its quota: nodes may be registering.
+// maxNeverFits is how long a job without a limit of its own keeps its quota while all nodes together cannot hold its pods: nodes may be
+// registering, and drivers of devices starting.
 const maxNeverFits = time.Minute
 
 // TurnOf suspends a job in its queue, and resumes it there, as its user requests by mpi.AnnotationSuspendInQueue. For other jobs, it
@@ -95,14 +97,19 @@ func TurnOf(job mpi.Job, seen jobstate.Observed, workload *Workload) Turn {
 	}
 	placed, wanted := gang.CountPlaced(job, seen), job.GangSize()
 	neverFits := placed == 0 && seen.Gang != nil && seen.Gang.Never
-	limit := job.Gang.Timeout
+	from, limit := admittedAt(workload), job.Gang.Timeout
 	switch {
-	case placed >= wanted, !job.Gang.TimeoutSet && !neverFits:
+	case placed >= wanted:
 		return Turn{}
-	case neverFits && (!job.Gang.TimeoutSet || limit > maxNeverFits):
-		limit = maxNeverFits
+	case !job.Gang.TimeoutSet && !neverFits && job.Lifecycle.Suspended:
+		// The report tells then that Kueue does not resume the job.
+		return Turn{Again: max(from.Add(jobstate.ResumeTime).Sub(now), 0)}
+	case !job.Gang.TimeoutSet && !neverFits:
+		return Turn{}
+	case !job.Gang.TimeoutSet:
+		from, limit = times.Later(from, seen.Gang.NeverSince), maxNeverFits
 	}
-	if left := apimeta.FindStatusCondition(workload.Status.Conditions, admitted).LastTransitionTime.Add(limit).Sub(now); left > 0 {
+	if left := from.Add(limit).Sub(now); left > 0 {
 		return Turn{Again: left}
 	}
 	count, most := rests.count+1, requeues(job)

@@ -38,6 +38,8 @@ func TestTurn(t *testing.T) {
 		byUser    bool
 		forEver   bool
 		never     bool
+		since     time.Duration
+		limit     time.Duration
 		want      kueue.Turn
 	}{
 		"not admitted":                     {workload: "{}", after: time.Hour},
@@ -45,6 +47,8 @@ func TestTurn(t *testing.T) {
 		"all are placed":                   {workload: active(letIn, waits), after: time.Hour, placed: 5},
 		"all have run, and one comes back": {workload: active(letIn, "{type: PodsReady, status: 'False', reason: WaitForRecovery}"), after: time.Hour, placed: 4},
 		"no limit of its own":              {workload: active(letIn, waits), after: time.Hour, placed: 3, unbounded: true},
+		"is not resumed yet":               {workload: active(letIn, waits), after: 20 * time.Second, unbounded: true, suspended: true, want: kueue.Turn{Again: 40 * time.Second}},
+		"is not resumed":                   {workload: active(letIn, waits), after: time.Hour, unbounded: true, suspended: true},
 		"is being put out by Kueue":        {workload: active(letIn, "{type: Evicted, status: 'True'}"), after: time.Hour, placed: 3},
 		"stopped by somebody":              {workload: "{spec: {active: false}, status: {conditions: [" + letIn + "]}}", after: time.Hour, placed: 3},
 		"too late, and never fails": {
@@ -66,6 +70,10 @@ func TestTurn(t *testing.T) {
 		"never fits, and gives its quota back": {
 			workload: active(letIn, waits), after: time.Minute, unbounded: true, never: true,
 			want: kueue.Turn{Active: new(false), Timeouts: "1 2026-01-02T03:01:30Z", Says: "None of 5 pods scheduled. Only 2 of 5 pods fit. The job releases its quota; next attempt at 03:01:30 UTC."},
+		},
+		"never fits, since a moment": {workload: active(letIn, waits), after: time.Hour, unbounded: true, never: true, since: time.Hour - 20*time.Second, want: kueue.Turn{Again: 40 * time.Second}},
+		"never fits, and has a longer limit": {
+			workload: active(letIn, waits), after: 2 * time.Minute, never: true, limit: time.Hour, want: kueue.Turn{Again: 58 * time.Minute},
 		},
 		"never fits, and does not fail without a limit": {workload: rests("9 2026-01-02T03:01:30Z"), after: time.Minute, unbounded: true, suspended: true, want: kueue.Turn{Again: 30 * time.Second}},
 		"never fits, and has a limit": {
@@ -91,7 +99,7 @@ func TestTurn(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			job := mpitest.Job(4)
-			job.Gang.Timeout, job.Gang.TimeoutSet, job.Gang.Requeues = time.Minute, !test.unbounded, 2
+			job.Gang.Timeout, job.Gang.TimeoutSet, job.Gang.Requeues = max(test.limit, time.Minute), !test.unbounded, 2
 			job.SuspendedInQueue = test.byUser
 			job.Lifecycle.Suspended, job.Fields.Gang = test.suspended, field.NewPath("spec", "runPolicy", "schedulingPolicy")
 			job.Fields.GangTimeout = job.Fields.Gang.Child("scheduleTimeoutSeconds")
@@ -103,7 +111,7 @@ func TestTurn(t *testing.T) {
 				seen.Workers = append(seen.Workers, jobstate.Worker{Index: i % 4, Pod: &corev1.Pod{Spec: corev1.PodSpec{NodeName: "a"}}})
 			}
 			if test.never {
-				seen.Gang = &jobstate.GangState{Hold: true, Never: true, Message: "Only 2 of 5 pods fit"}
+				seen.Gang = &jobstate.GangState{Hold: true, Never: true, NeverSince: day.Add(3*time.Hour + test.since), Message: "Only 2 of 5 pods fit"}
 			}
 			workload := &kueue.Workload{}
 			if err := yaml.Unmarshal([]byte(test.workload), workload); err != nil {

@@ -151,7 +151,7 @@ func (g *gathering) gather(ctx context.Context) error {
 		return err
 	}
 	gatherer := cluster.NewGatherer(g.live, pods, g.masker, g.now)
-	g.placeTogether(gatherer.Nodes(ctx))
+	g.placeTogether(gatherer.Nodes(ctx, time.Time{}))
 	g.evidence = gatherer.Gather(ctx, g.job, g.seen, nil)
 	g.forgetUnsaved()
 	return nil

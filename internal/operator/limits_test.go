@@ -45,6 +45,23 @@ spec:
           - {name: sidecar, image: i, restartPolicy: Always, resources: {limits: {nvidia.com/gpu: 1}}}
           containers: [{name: w, image: i, resources: {limits: {nvidia.com/gpu: 1}}}]
 `
+	limitedSidecars = `
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: limited}
+spec:
+  mpiReplicaSpecs:
+    Launcher: {template: {spec: {nodeSelector: {pool: %[3]q}, containers: [{name: l, image: i, command: [mpirun, pi]}]}}}
+    Worker:
+      replicas: %[1]d
+      template:
+        spec:
+          nodeSelector: {pool: %[3]q}
+          initContainers:
+          - {name: sidecar, image: i, restartPolicy: Always, resources: {limits: {nvidia.com/gpu: 1}}}
+          - {name: second, image: i, resources: {limits: {nvidia.com/gpu: %[2]d}}}
+          containers: [{name: w, image: i}]
+`
 	// Its workers are in a job of another name.
 	limitedOther = `
 apiVersion: jobset.x-k8s.io/v1alpha2
@@ -126,6 +143,8 @@ func TestLimitsOfNamespaces(t *testing.T) {
 		"MPIJob of another value":              {limitedMPIJob, "empty", 1, 0, "mpi", []string{"nodeSelector"}},
 		"MPIJob with init containers":          {limitedInits, "limited", 4, 2, "mpi", nil},
 		"MPIJob with a large init container":   {limitedInits, "limited", 4, 3, "mpi", []string{"3 GPUs", "at most 2"}},
+		"MPIJob with a sidecar":                {limitedSidecars, "limited", 4, 1, "mpi", nil},
+		"MPIJob with a sidecar before":         {limitedSidecars, "limited", 4, 2, "mpi", []string{"3 GPUs", "at most 2"}},
 		"TrainJob":                             {limitedTrainJob, "limited", 4, 0, "", nil},
 		"TrainJob of too many nodes":           {limitedTrainJob, "limited", 5, 0, "", []string{"spec.trainer.numNodes", "5", "at most 4"}},
 		"TrainJob without limits":              {limitedTrainJob, "free", 50, 0, "", nil},

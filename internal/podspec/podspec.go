@@ -78,21 +78,21 @@ func GPUs(r corev1.ResourceRequirements) (count int64) {
 	return 0
 }
 
-// PodGPUs returns how many GPUs a pod requests: those of its containers, or of an init container that requests more. Init containers that
-// go on count with the others.
+// PodGPUs returns how many GPUs a pod requests: those of its containers, or of an init container that requests more. An init container that
+// goes on counts with those that start after it.
 func PodGPUs(spec corev1.PodSpec) int64 {
-	var together, first int64
+	var sidecars, first, main int64
 	for _, c := range spec.InitContainers {
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			together += GPUs(c.Resources)
+			sidecars += GPUs(c.Resources)
 		} else {
-			first = max(first, GPUs(c.Resources))
+			first = max(first, sidecars+GPUs(c.Resources))
 		}
 	}
 	for _, c := range spec.Containers {
-		together += GPUs(c.Resources)
+		main += GPUs(c.Resources)
 	}
-	return max(together, first)
+	return max(sidecars+main, first)
 }
 
 // IsGPU reports whether a resource counts GPUs, MIG slices or similar accelerators: those with "gpu" in their name, as

@@ -130,3 +130,25 @@ func TestGPUs(t *testing.T) {
 		})
 	}
 }
+
+// TestPodGPUs: what a pod holds at any time counts.
+func TestPodGPUs(t *testing.T) {
+	gpus := func(n string) corev1.Container { return container(nil, resources("nvidia.com/gpu", n)) }
+	sidecar := gpus("2")
+	sidecar.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
+	for name, test := range map[string]struct {
+		inits, containers []corev1.Container
+		want              int64
+	}{
+		"none":                    {want: 0},
+		"containers":              {containers: []corev1.Container{gpus("1"), gpus("2")}, want: 3},
+		"a larger init container": {inits: []corev1.Container{gpus("4")}, containers: []corev1.Container{gpus("1")}, want: 4},
+		"a sidecar":               {inits: []corev1.Container{sidecar}, containers: []corev1.Container{gpus("1")}, want: 3},
+		"an init container that a sidecar follows": {inits: []corev1.Container{gpus("2"), sidecar}, want: 2},
+		"an init container that follows a sidecar": {inits: []corev1.Container{sidecar, gpus("2")}, want: 4},
+	} {
+		if got := podspec.PodGPUs(corev1.PodSpec{InitContainers: test.inits, Containers: test.containers}); got != test.want {
+			t.Errorf("%s: %d GPUs, want %d", name, got, test.want)
+		}
+	}
+}

@@ -513,12 +513,12 @@ func (r *Reporter) WatchPods(ctx context.Context, of cache.Cache) error {
 	return errors.Join(r.lastPods.watch(ctx, of), r.watchKeptPods(ctx, of))
 }
 
-// Nodes returns the nodes of the cluster; nil if they are unknown.
-func (r *Reporter) Nodes(ctx context.Context) []jobstate.Node {
+// Nodes returns the nodes of the cluster, not as they were before a time; nil if they are unknown.
+func (r *Reporter) Nodes(ctx context.Context, notBefore time.Time) []jobstate.Node {
 	if r == nil {
 		return nil
 	}
-	return r.gatherer.Nodes(ctx)
+	return r.gatherer.Nodes(ctx, notBefore)
 }
 
 // deleteForeign deletes a report that has the name of a job's report and is of another job. Only this job's report may have the

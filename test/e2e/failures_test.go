@@ -128,8 +128,8 @@ func (s *shape) apply(job *kubeflow.MPIJob, want *explanation, whole bool) {
 }
 
 // TestFailures has real failures of real jobs explained by their reports, each in one of the shapes that people write, and
-// in all of them with FULL=1. HALF=0 tries every second one as an MPIJob and the others as TrainJobs, if they are tried as such;
-// HALF=1 does it the other way round.
+// in all of them with FULL=1. SHARE=0/4 tries a quarter of them as MPIJobs and another quarter as TrainJobs, if they are tried as
+// such; SHARE=1/4, 2/4 and 3/4 try the others.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	tryFailures(t, slices.DeleteFunc(failures(), failure.hangs), parallel)
@@ -142,13 +142,30 @@ func TestHangs(t *testing.T) {
 	tryFailures(t, slices.DeleteFunc(failures(), func(f failure) bool { return !f.hangs() }), takeRoom)
 }
 
-// bothHalves is HALF where it is not set: all failures are tried.
-const bothHalves = 2
+// share is a part of the failures, the number'th of so many.
+type share struct{ number, of int }
+
+// has reports whether a failure is in the share. The shares of a number have each failure once.
+func (s share) has(i int) bool { return i%s.of == s.number }
+
+// shareOf reads SHARE, as 1/4; all failures are tried where it is not set.
+func shareOf(t *testing.T) share {
+	t.Helper()
+	text := os.Getenv("SHARE")
+	if text == "" {
+		return share{of: 1}
+	}
+	var s share
+	if n, err := fmt.Sscanf(text, "%d/%d", &s.number, &s.of); n != 2 || err != nil || s.number < 0 || s.number >= s.of {
+		t.Fatalf("SHARE=%s: must be a number, a slash and a greater number, as 0/4", text)
+	}
+	return s
+}
 
 // tryFailures tries failures, each when start has made room for its ranks.
 func tryFailures(t *testing.T, tried []failure, start func(t *testing.T, ranks int64) (leave func())) {
 	t.Helper()
-	whole, half := os.Getenv("FULL") == "1", numberOf(t, "HALF", bothHalves)
+	whole, tries := os.Getenv("FULL") == "1", shareOf(t)
 	var outcome tally
 	t.Cleanup(func() { fmt.Printf("explained %d of %d\n", outcome.explained, outcome.tried) })
 	all := shapes()
@@ -164,7 +181,7 @@ func tryFailures(t *testing.T, tried []failure, start func(t *testing.T, ranks i
 			asMPIJob = all[next%len(all):][:1]
 			next++
 		}
-		if half == 1-i%2 {
+		if !tries.has(i) {
 			asMPIJob = nil
 		}
 		for _, s := range asMPIJob {
@@ -175,7 +192,7 @@ func tryFailures(t *testing.T, tried []failure, start func(t *testing.T, ranks i
 				outcome.run(t, shaped, whole)
 			})
 		}
-		if f.trainJob && half != i%2 {
+		if f.trainJob && tries.has(i+tries.of/2) {
 			t.Run(f.name+", TrainJob", func(t *testing.T) {
 				start(t, f.ranks)
 				outcome.runTrainJob(t, f)

@@ -140,14 +140,17 @@ func (Editor) PodRole(pod *corev1.Pod) (mpi.Role, int, bool) {
 	return role, 0, role == mpi.RoleLauncher
 }
 
-// RankLayout reads slots and workers.
+// RankLayout reads slots and workers. A job that was read from YAML or built may have its numbers as float64.
 func (Editor) RankLayout(job *unstructured.Unstructured) kinds.RankLayout {
-	number := func(missing int64, path ...string) int {
-		value, found, err := unstructured.NestedInt64(job.Object, path...)
-		if !found || err != nil {
-			value = missing
+	number := func(missing int, path ...string) int {
+		value, _, _ := unstructured.NestedFieldNoCopy(job.Object, path...)
+		switch value := value.(type) {
+		case int64:
+			return int(value)
+		case float64:
+			return int(value)
 		}
-		return int(value)
+		return missing
 	}
 	layout := kinds.RankLayout{SlotsPerWorker: number(1, "spec", "slotsPerWorker")}
 	layout.LauncherRunsRanks, _, _ = unstructured.NestedBool(job.Object, "spec", "runLauncherAsWorker")

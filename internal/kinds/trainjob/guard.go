@@ -190,6 +190,7 @@ func warnIneffective(job TrainJob, used Runtime) (warnings []string) {
 		{job.Annotations[mpi.AnnotationMaxRestarts] != "", annotations.Key(mpi.AnnotationMaxRestarts), "set failurePolicy.maxRestarts of its JobSet"},
 		{job.Annotations[mpi.AnnotationScheduleTimeout] != "", annotations.Key(mpi.AnnotationScheduleTimeout), "its pods are not placed together, unless by the scheduler in podGroupPolicy of its runtime"},
 		{job.Annotations[mpi.AnnotationRDMA] == mpi.RDMAOptional, mpi.RDMAPath, "its pods wait for nodes with RDMA"},
+		{!used.IsMPI() && job.Annotations[mpi.AnnotationWaitForQuota] == "true", annotations.Key(mpi.AnnotationWaitForQuota), "its pods are created one by one"},
 		{job.Annotations[mpi.AnnotationProfile] == "true", annotations.Key(mpi.AnnotationProfile), "use a profiler that its image contains"},
 	} {
 		if annotation.isSet {

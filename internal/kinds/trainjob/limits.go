@@ -133,12 +133,15 @@ func CheckNamespaceLimits(job TrainJob, used Runtime, namespace map[string]strin
 		return fmt.Sprintf("the limit of the namespace %s; ask its administrator for more (annotation %s)", job.Namespace, name)
 	}
 	if most, limited, _ := limit(namespace, mpi.AnnotationMaxWorkers); limited {
-		if n := countNodes(job, used, pods); n > most {
+		if n, asked := countNodes(job, used, pods), int64(nodes(job, used)); n > most {
 			detail := fmt.Sprintf("must be at most %d, %s", most, ask(mpi.AnnotationMaxWorkers))
 			if job.trainer().NumNodes == nil {
-				detail += fmt.Sprintf("; set it, since the runtime %s has %d nodes", used.Name, n)
+				detail += fmt.Sprintf("; set it, since the runtime %s has %d nodes", used.Name, asked)
 			}
-			errs = append(errs, field.Invalid(nodesPath, n, detail))
+			if n > asked {
+				detail += fmt.Sprintf("; with other jobs of the runtime %s there are %d nodes", used.Name, n)
+			}
+			errs = append(errs, field.Invalid(nodesPath, asked, detail))
 		}
 	}
 	if most, limited, _ := limit(namespace, mpi.AnnotationMaxGPUs); limited {

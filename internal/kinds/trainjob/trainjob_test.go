@@ -293,7 +293,7 @@ func TestNamespaceLimits(t *testing.T) {
 		used.Spec.Template.Spec.ReplicatedJobs = append(used.Spec.Template.Spec.ReplicatedJobs, initializer, own)
 		of := job(t, "{numNodes: 3}", inPool...)
 		of.Namespace = "ns"
-		wants(t, trainjob.CheckNamespaceLimits(of, used, limits), "spec.trainer.numNodes: Invalid value: 5: must be at most 4", `a pod of the job "own" of the runtime mpi`,
+		wants(t, trainjob.CheckNamespaceLimits(of, used, limits), "(annotation mpi.opendatahub.io/max-workers); with other jobs of the runtime mpi there are 5 nodes", `a pod of the job "own" of the runtime mpi`,
 			`"dataset-initializer" must have pool`, `"dataset-initializer" must have zone`, `"own" must have pool`, `"own" must have zone`)
 	})
 }

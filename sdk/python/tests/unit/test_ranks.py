@@ -79,6 +79,12 @@ CASES = {
         "the command still starts 3 ranks, and the job now has 16 slots instead of 4",
     ),
     "a script": (mpi_job(*SCRIPT), {"workers": 8}, list(SCRIPT), "the command still starts 4 ranks"),
+    "two programs": (
+        mpi_job("mpirun", "-n", "1", "a", ":", "-n", "3", "b"),
+        {"workers": 8},
+        ["mpirun", "-n", "1", "a", ":", "-n", "3", "b"],
+        "the command still starts 4 ranks, and",
+    ),
     "no number": (mpi_job("mpirun", "x", "-n", "4"), {"workers": 8}, ["mpirun", "x", "-n", "4"], ""),
     "another command": (
         mpi_job("mpirun", "-n", "4", "x"),

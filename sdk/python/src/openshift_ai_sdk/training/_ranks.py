@@ -38,21 +38,19 @@ async def follow(cluster: Cluster, before: Json, after: Json) -> str:
     words = command_of(after)
     if words != command_of(before) or sized_alike(before, after):
         return ""
-    at = rank_count(words)
-    kept = words[at] if at is not None else ranks_in_script(words)
+    kept, at = started_ranks(words)
     if not kept:
         return ""
+    still = f"the command still starts {kept} rank{'' if kept == 1 else 's'}"
     try:
         was, now = await slots_of(cluster, before), await slots_of(cluster, after)
     except TrainingError as error:
-        return f"the command still starts {kept} ranks, because the number of slots is unknown: {error}"
+        return f"{still}, because the number of slots is unknown: {error}"
     if was == now:
         return ""
-    if at is None or kept != str(was):
-        return (
-            f"the command still starts {kept} ranks, and the job now has {now} slots instead of {was}; change the "
-            "command to use them all"
-        )
+    if at is None or kept != was:
+        slots = f"{now} slot{'' if now == 1 else 's'}"
+        return f"{still}, and the job now has {slots} instead of {was}; change the command to use them all"
     set_word(after, at, str(now))
     return ""
 
@@ -101,6 +99,29 @@ async def slots_of(cluster: Cluster, manifest: Json) -> int:
     if runtime is None:
         raise TrainingError(f"the runtime {manifest['spec']['runtimeRef']['name']} does not exist")
     return ranks_of(manifest, runtime)
+
+
+def started_ranks(words: Sequence[str]) -> tuple[int, int | None]:
+    """Return the number of ranks that a command starts, and its place in a command of one program.
+
+    Returns:
+        0 as the number if it is unknown.
+
+    Example:
+        >>> started_ranks(["mpirun", "-n", "1", "a", ":", "-n", "3", "b"])
+        (4, None)
+    """
+    at = rank_count(words)
+    if at is None:
+        return int(ranks_in_script(words) or 0), None
+    ranks, rest = int(words[at]), list(words)
+    while ":" in rest:
+        rest = [words[0], *rest[rest.index(":") + 1 :]]
+        of = rank_count(rest)
+        if of is None:
+            return 0, None
+        ranks, at = ranks + int(rest[of]), None
+    return ranks, at
 
 
 def rank_count(words: Sequence[str]) -> int | None:
