@@ -108,6 +108,16 @@ func TestTextsOfThoseThatWait(t *testing.T) {
 				Message: "No node matches its pods: compare their nodeSelector, affinity and tolerations with the nodes' labels and taints.",
 			},
 		},
+		"workers that no domain has room for one of": {
+			request: func(w *world) Request {
+				return Request{Worker: w.shape(9, 0), Workers: 2, Together: corev1.LabelHostname, Firmly: true}
+			},
+			want: Held{
+				NodesTotal: 2, Never: true, Reason: codes.GangNeverFits,
+				Message: "Only 0 of 2 pods fit on the cluster's 2 nodes, even if it is empty: all pods must run on nodes with the same kubernetes.io/hostname; " +
+					"each worker requests 9 of example.com/gpu. Use fewer or smaller workers, or add nodes.",
+			},
+		},
 		"a launcher that is too large": {
 			request: func(w *world) Request { return Request{Launcher: w.shape(9, 0), Worker: w.shape(1, 0), Workers: 1} },
 			want: Held{

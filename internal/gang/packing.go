@@ -340,12 +340,15 @@ func (s *Snapshot) fit(free space, request Request, ever bool) fit {
 	size := 0
 	for value, nodes := range s.placesBy(request.Together) {
 		f := s.fitOn(free, request, ever, nodes)
-		f.domain = value
+		if f.pods > 0 {
+			f.domain = value
+		}
 		total := 0
 		for _, n := range f.rooms {
 			total += n
 		}
-		if !best.ok() && f.pods > best.pods || f.ok() && best.ok() && total < size || f.ok() && !best.ok() {
+		explains := f.pods == best.pods && f.short >= 0 && best.short < 0
+		if !best.ok() && (f.pods > best.pods || explains) || f.ok() && best.ok() && total < size || f.ok() && !best.ok() {
 			best, f, size = f, best, total
 		}
 		s.drop(f)
