@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"time"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/logstream"
 	"opendatahub.io/mpijob/internal/phrase"
@@ -47,6 +48,17 @@ func NewFetch(roots *x509.CertPool) Fetch {
 		}
 		return response.Body, nil
 	}
+}
+
+// PrintableReport returns a copy of the job's report for files and screens, with its kind. It lacks the address of the complete logs, since
+// anyone who has that can read them.
+func (j Job) PrintableReport() *v1alpha1.JobReport {
+	report := j.Report.DeepCopy()
+	report.APIVersion, report.Kind = v1alpha1.GroupVersion.String(), "JobReport"
+	if report.Status.CompleteLogs != nil {
+		report.Status.CompleteLogs.Index = ""
+	}
+	return report
 }
 
 // HasCompleteLogs reports whether the complete logs of the job can be read from a bucket.
