@@ -30,7 +30,8 @@ func newDescribe(f *Factory) *cobra.Command {
 		Long: `Show the state of jobs, its cause, what to do, their pods, timeline and resources. This also works for deleted jobs while
 their reports are retained.
 
-With -o json or yaml, the JobReports are printed.`,
+With -o json or yaml, the JobReports are printed. They contain the last lines of the logs (status.logs.data), but not the
+address of complete logs in a bucket: anyone who has it can read them. Run logs to save complete logs.`,
 		Example: `# Find out why a job does not run
 {{name}} pi
 
@@ -72,8 +73,7 @@ func (o *describeOptions) printReport(job jobs.Job) error {
 	if job.Report == nil {
 		return exitf(ExitNotFound, "%s has no JobReport yet; the operator writes one within seconds if it is running; run %s doctor", job, o.name)
 	}
-	job.Report.APIVersion, job.Report.Kind = v1alpha1.GroupVersion.String(), "JobReport"
-	object, err := asUnstructured(job.Report)
+	object, err := asUnstructured(job.PrintableReport())
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,8 @@ command, after showing the changes and asking for confirmation. Other remedies a
 
 -f explains without a cluster or an operator what is in files: a JobReport that describe -o yaml has printed, or the saved
 objects, events and logs of jobs. Those are diagnosed as the operator does, as of the latest time in the files, and the
-report lists what the files lack. Files are lists of objects as YAML or JSON, folders of oc adm inspect or must-gather, and
+report lists what the files lack. Of logs, a JobReport contains only the last lines, in status.logs.data (base64 of gzip).
+Files are lists of objects as YAML or JSON, folders of oc adm inspect or must-gather, and
 logs named POD.log or POD_CONTAINER.log, which these commands save:
 
   kubectl get mpijobs,trainjobs,jobs,jobsets,pods,events,configmaps,services,resourcequotas,workloads -o yaml > objects.yaml

@@ -85,8 +85,7 @@ func (p *listPrinter) object(job jobs.Job) (*unstructured.Unstructured, error) {
 		}
 		return written, err
 	}
-	job.Report.APIVersion, job.Report.Kind = v1alpha1.GroupVersion.String(), "JobReport"
-	return asUnstructured(job.Report)
+	return asUnstructured(job.PrintableReport())
 }
 
 func (p *listPrinter) wide() bool { return p.output.form == "wide" }

@@ -53,7 +53,8 @@ With --follow, output is shown until the job ends, through restarts and lost con
 failed. Ctrl-C does not stop the job. While a container restarts, the output of its previous run is shown.
 
 When the job has ended, its complete logs are shown if the administrator has set a bucket for them, for a day or as long as it keeps
-them. Otherwise, if the pods are deleted, the last lines of the launcher and of all workers are shown from the job's report.`,
+them. A worker that printed more than 10 MiB itself may lack its first lines. Without complete logs, if the pods are deleted,
+the last lines of the launcher and of all workers are shown from the job's report.`,
 		Example: `# All output
 {{name}} train
 
@@ -139,7 +140,7 @@ func (o *logsOptions) printStored(ctx context.Context, job jobs.Job, options log
 	if o.previous || o.container != "" || !job.Ended() || !job.HasCompleteLogs(o.Now()) {
 		return false, nil
 	}
-	stored, err := job.CompleteLogs(ctx, jobs.NewFetch(nil))
+	stored, err := job.CompleteLogs(ctx, jobs.NewFetch(nil, "add its CA to the trusted certificates of this machine, or on Linux set SSL_CERT_FILE to a file with it"))
 	if err != nil {
 		say(o.ErrOut, "note: %v; showing what the pods and the report of the job have", err)
 		return false, nil
@@ -152,8 +153,7 @@ func (o *logsOptions) printStored(ctx context.Context, job jobs.Job, options log
 	if err != nil {
 		return true, err
 	}
-	say(o.ErrOut, "note: these are the complete logs of %s, %s of all pods, kept until %s%s", job, phrase.Count(stored.Lines(), "line"),
-		job.Status().CompleteLogs.Expires.UTC().Format(time.RFC3339), after(": ", job.CompleteLogsNote()))
+	say(o.ErrOut, "note: these are the complete logs of %s: %s", job, job.CompleteLogsNotice())
 	switch {
 	case stats.Lines == 0 && o.beyond(job, options.Filter.Ranks):
 		return true, usagef("--rank: %s is not allowed; %s has ranks 0 to %d", o.ranks, job, job.Status().MPI.Ranks-1)

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 
@@ -33,22 +32,42 @@ func fetchFrom(server, ca string) (jobs.Fetch, error) {
 			return nil, fmt.Errorf("--log-bucket-ca: %s contains no certificate in PEM", ca)
 		}
 	}
-	fetch := jobs.NewFetch(roots)
-	return func(ctx context.Context, address string) (io.ReadCloser, error) {
+	fetch := jobs.NewFetch(roots, "set the dashboard's --log-bucket-ca to a file with its CA")
+	return func(ctx context.Context, address string, most int) ([]byte, error) {
 		if asked, err := url.Parse(address); err != nil || asked.Scheme != allowed.Scheme || asked.Host != allowed.Host {
 			return nil, errors.New("their address is not that of the dashboard's --log-bucket")
 		}
-		return fetch(ctx, address)
+		return fetch(ctx, address, most)
 	}, nil
 }
 
-// stored returns the complete logs of a job that has ended; false if there are none, or the dashboard has no log bucket.
-func (s *Server) stored(ctx context.Context, job jobs.Job) (logstream.Stored, bool, error) {
+// openStored returns the complete logs of a job that has ended; nil if there are none, or the dashboard has no log bucket. Until close is
+// called, they count as some of the user's logs: the index is large, and objects are read in advance. It returns busyError if these are too
+// many, and another error if the logs cannot be read.
+func (s *Server) openStored(ctx context.Context, user string, job jobs.Job) (stored *logstream.Stored, closed func(), err error) {
 	if s.completeLogs == nil || !job.Ended() || !job.HasCompleteLogs(s.now()) {
-		return logstream.Stored{}, false, nil
+		return nil, nil, nil
 	}
-	logs, err := job.CompleteLogs(ctx, s.completeLogs)
-	return logs, err == nil, err
+	closed, err = s.logs.acquire(user, completeLogsWeight)
+	if err != nil {
+		return nil, nil, err
+	}
+	read, err := job.CompleteLogs(ctx, s.completeLogs)
+	if err != nil {
+		closed()
+		return nil, nil, err
+	}
+	return &read, closed, nil
+}
+
+// unreadNote describes the lines that are shown because the complete logs cannot be read.
+func unreadNote(err error) string {
+	return "These are the lines that the pods and the report of the job have, not its complete logs: " + err.Error()
+}
+
+func isBusy(err error) bool {
+	_, is := errors.AsType[*busyError](err)
+	return is
 }
 
 // after returns a text with what separates it from the text before; empty if the text is empty.

@@ -59,11 +59,11 @@ func TestCompleteLogsAreShown(t *testing.T) {
 		}
 		return recorder.Body.String()
 	}
-	if got, want := send(bucket.URL, "/logs?download=true"), "2026-11-21T10:00:00Z [launcher] start\n2026-11-21T10:00:01Z [worker-1 r1] one\n"; got != want {
+	if got, want := send(bucket.URL, "/logs?download=true"), "# lines of 1 pod may be missing.\n2026-11-21T10:00:00Z [launcher] start\n2026-11-21T10:00:01Z [worker-1 r1] one\n"; got != want {
 		t.Errorf("the file has %q, want %q", got, want)
 	}
 	shown := send(bucket.URL, "/logs?ranks=1")
-	if !strings.Contains(shown, `"x":"one"`) || strings.Contains(shown, `"x":"start"`) || !strings.Contains(shown, "These are the complete logs, 2 lines of 1 pod, until ") || !strings.Contains(shown, "lines of 1 pod may be missing") {
+	if !strings.Contains(shown, `"x":"one"`) || strings.Contains(shown, `"x":"start"`) || !strings.Contains(shown, "These are the complete logs: 2 lines of 1 pod, until ") || !strings.Contains(shown, "lines of 1 pod may be missing") {
 		t.Errorf("the page shows %s", shown)
 	}
 	send(bucket.URL, "")

@@ -28,10 +28,11 @@ func TestLogsOfADeletedJob(t *testing.T) {
 	})
 	must(t, api.Delete(t.Context(), gone))
 	const path = "namespaces/kept-logs/jobs/mpijob/train"
+	const note = "The pods are deleted. These are the last log lines in the job's report: only the last log lines of 1 pod are kept."
 	for query, want := range map[string]string{
-		"?download=true":                         "2026-11-21T10:00:00Z [launcher] start\n2026-11-21T10:00:01Z [worker-0 r0] zero\n2026-11-21T10:00:02Z [worker-1 r1] one\n",
-		"?download=true&ranks=1":                 "2026-11-21T10:00:02Z [worker-1 r1] one\n",
-		"?download=json&to=2026-11-21T10:00:00Z": `{"time":"2026-11-21T10:00:00.000000Z","pod":"train-launcher-x","role":"launcher","index":0,"text":"start"}` + "\n",
+		"?download=true":                         "# " + note + "\n2026-11-21T10:00:00Z [launcher] start\n2026-11-21T10:00:01Z [worker-0 r0] zero\n2026-11-21T10:00:02Z [worker-1 r1] one\n",
+		"?download=true&ranks=1":                 "# " + note + "\n2026-11-21T10:00:02Z [worker-1 r1] one\n",
+		"?download=json&to=2026-11-21T10:00:00Z": `{"note":"` + note + `"}` + "\n" + `{"time":"2026-11-21T10:00:00.000000Z","pod":"train-launcher-x","role":"launcher","index":0,"text":"start"}` + "\n",
 	} {
 		if status, body := user.send(http.MethodGet, path+"/logs"+query, nil); status != http.StatusOK || string(body) != want {
 			t.Errorf("%s: status %d: %s, want %s", query, status, body, want)

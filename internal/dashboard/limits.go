@@ -19,6 +19,8 @@ const (
 	maxStreams, maxUserStreams = 4000, 40
 	// maxLogs and maxUserLogs limit the logs of pods that are read at once: each takes up to 160 KiB for what is under way.
 	maxLogs, maxUserLogs = 2000, 1100
+	// completeLogsWeight is how many logs of pods the complete logs of a job count as: with their index, 16 MiB.
+	completeLogsWeight = 100
 	// maxLogLines limits the bytes of lines that wait to be sent, and maxLogWindow what the API server sends of a log in advance.
 	maxLogLines, maxLogWindow = 96 << 20, 64 << 10
 )

@@ -76,22 +76,23 @@ func (o *logWriter) lines(lines []logstream.Line) error {
 	return o.failed
 }
 
-// reported sends the lines in a job's report.
-func (o *logWriter) reported(job jobs.Job, options logstream.Options) {
+// reportedNote describes the lines in the report of a job without pods.
+func reportedNote(job jobs.Job) string {
 	kept := job.KeptLogs()
-	missing := ""
-	if kept.Note != "" {
-		missing = ": " + kept.Note
-	}
+	missing := after(": ", kept.Note)
 	switch {
 	case len(kept.Lines) > 0:
-		o.note(phrase.Sentence("The pods are deleted. These are the last log lines in the job's report" + missing))
+		return phrase.Sentence("The pods are deleted. These are the last log lines in the job's report" + missing)
 	case job.Report == nil || job.Report.Status.CompletionTime == nil && job.Object != nil:
-		o.note("No pod has run yet.")
-	default:
-		o.note(phrase.Sentence("The pods and their logs are deleted, and the job's report has no log lines" + missing))
+		return "No pod has run yet."
 	}
-	for part := range slices.Chunk(kept.Recall(options), maxLines) {
+	return phrase.Sentence("The pods and their logs are deleted, and the job's report has no log lines" + missing)
+}
+
+// reported sends the lines in a job's report.
+func (o *logWriter) reported(job jobs.Job, options logstream.Options) {
+	o.note(reportedNote(job))
+	for part := range slices.Chunk(job.KeptLogs().Recall(options), maxLines) {
 		event := LogEvent{}
 		for _, line := range part {
 			event.Lines = append(event.Lines, asLogLine(line))

@@ -70,10 +70,16 @@ func (s *Server) bound(c *call, options *logstream.Options) {
 // readLogs sends the complete logs of a job that has ended, if there are any; else the lines of pods, or those in the report if the pods are
 // deleted.
 func (s *Server) readLogs(ctx context.Context, c *call, job jobs.Job, options logstream.Options, out *logWriter) (logstream.Stats, error) {
-	if stored, has, err := s.stored(ctx, job); err != nil {
-		out.note(phrase.Sentence(err.Error()))
-	} else if has {
-		out.note(phrase.Sentence("These are the complete logs, " + job.CompleteLogsText() + after(": ", job.CompleteLogsNote())))
+	stored, closed, err := s.openStored(ctx, c.named(), job)
+	switch {
+	case isBusy(err):
+		return logstream.Stats{}, err
+	case err != nil:
+		out.note(phrase.Sentence(unreadNote(err)))
+	case stored != nil:
+		defer closed()
+		out.note(phrase.Sentence("These are the complete logs: " + job.CompleteLogsNotice()))
+		options.Open = nil
 		return stored.Run(ctx, options, out.lines)
 	}
 	if job.Object == nil {
@@ -98,51 +104,99 @@ func (s *Server) readLogs(ctx context.Context, c *call, job jobs.Job, options lo
 	return stats, err
 }
 
-// downloadLogs sends lines as a file: of text, or of JSON Lines as those of logs -o json.
+// downloadLogs sends lines as a file: of text, or of JSON Lines as those of logs -o json. If lines may be missing, the first line of the file is
+// a note.
 func (s *Server) downloadLogs(c *call, job jobs.Job, options logstream.Options, asJSON bool, w http.ResponseWriter) error {
-	control := http.NewResponseController(w)
-	contentType, ending, writeLine := "text/plain; charset=utf-8", "log", printLine
+	stored, closed, storedErr := s.openStored(c.ctx, c.named(), job)
+	if isBusy(storedErr) {
+		return storedErr
+	}
+	file := newLogFile(w, job, asJSON)
+	if stored != nil {
+		defer closed()
+		options.Open = nil
+		err := file.note(job.CompleteLogsNote())
+		if err == nil {
+			_, err = stored.Run(c.ctx, options, file.lines)
+		}
+		return abortOn(err)
+	}
+	if storedErr != nil {
+		if err := file.note(unreadNote(storedErr)); err != nil {
+			return abortOn(err)
+		}
+	}
+	if job.Object != nil {
+		if job.Ended() {
+			options.Kept = job.KeptLogs()
+		}
+		stats, err := logstream.Run(c.ctx, c.logs.Pods(job.Namespace), options, file.lines)
+		if err != nil || stats.Runs > 0 || stats.Lines > 0 {
+			return abortOn(err)
+		}
+	}
+	if err := file.note(reportedNote(job)); err != nil {
+		return abortOn(err)
+	}
+	return abortOn(file.lines(job.KeptLogs().Recall(options)))
+}
+
+// abortOn ends the connection if there is an error: the status was sent, and the file must not be taken for a whole one.
+func abortOn(err error) error {
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// logFile writes a file with lines.
+type logFile struct {
+	w       io.Writer
+	control *http.ResponseController
+	// json is nil for a file of text.
+	json *json.Encoder
+}
+
+func newLogFile(w http.ResponseWriter, job jobs.Job, asJSON bool) *logFile {
+	f := &logFile{w: w, control: http.NewResponseController(w)}
+	contentType, ending := "text/plain; charset=utf-8", "log"
 	if asJSON {
 		contentType, ending = "application/jsonl", "jsonl"
-		encoder := json.NewEncoder(w)
-		encoder.SetEscapeHTML(false)
-		writeLine = func(_ io.Writer, line logstream.Line) error { return encoder.Encode(line.Record()) }
+		f.json = json.NewEncoder(w)
+		f.json.SetEscapeHTML(false)
 	}
 	w.Header().Set("Content-Type", contentType)
 	// Names of Kubernetes objects need no quoting.
 	w.Header().Set("Content-Disposition", `attachment; filename="`+job.Namespace+"-"+job.Name+"."+ending+`"`)
-	write := func(lines []logstream.Line) error {
-		_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
-		for _, line := range lines {
-			if err := writeLine(w, line); err != nil {
-				return err
-			}
+	return f
+}
+
+func (f *logFile) lines(lines []logstream.Line) error {
+	_ = f.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	for _, line := range lines {
+		var err error
+		if f.json != nil {
+			err = f.json.Encode(line.Record())
+		} else {
+			err = printLine(f.w, line)
 		}
-		return nil
-	}
-	// A file has no place for a note that the complete logs cannot be read.
-	if stored, has, err := s.stored(c.ctx, job); has && err == nil {
-		if _, err := stored.Run(c.ctx, options, write); err != nil {
-			panic(http.ErrAbortHandler)
+		if err != nil {
+			return err
 		}
-		return nil
-	}
-	kept := func() error { return write(job.KeptLogs().Recall(options)) }
-	if job.Object == nil {
-		return kept()
-	}
-	if job.Ended() {
-		options.Kept = job.KeptLogs()
-	}
-	stats, err := logstream.Run(c.ctx, c.logs.Pods(job.Namespace), options, write)
-	if err != nil {
-		// The status was sent: end the connection, so that the file is not taken for a complete one.
-		panic(http.ErrAbortHandler)
-	}
-	if stats.Runs == 0 && stats.Lines == 0 {
-		return kept()
 	}
 	return nil
+}
+
+// note writes a text about the lines, if it is not empty.
+func (f *logFile) note(text string) error {
+	switch {
+	case text == "":
+		return nil
+	case f.json != nil:
+		return f.json.Encode(map[string]string{"note": phrase.Sentence(text)})
+	}
+	_, err := fmt.Fprintf(f.w, "# %s\n", phrase.Printable(phrase.Sentence(text)))
+	return err
 }
 
 // printLine prints a line as text: its time, its pod with its rank, and what was printed.

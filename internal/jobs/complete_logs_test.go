@@ -67,7 +67,7 @@ func TestFetch(t *testing.T) {
 		server.URL + "/other": "answers 403 Forbidden", "http://127.0.0.1:1/index": "127.0.0.1:1 does not answer", "file:///etc/passwd": "address of the complete logs is invalid",
 		"://": "address of the complete logs is invalid",
 	} {
-		stored, err := withCompleteLogs(&v1alpha1.CompleteLogs{Index: path + "?" + signature}).CompleteLogs(context.WithoutCancel(t.Context()), NewFetch(nil))
+		stored, err := withCompleteLogs(&v1alpha1.CompleteLogs{Index: path + "?" + signature}).CompleteLogs(context.WithoutCancel(t.Context()), NewFetch(nil, ""))
 		switch {
 		case wrong == "" && (err != nil || len(stored.Index.Pods) != 1):
 			t.Errorf("%s: %+v, %v", path, stored.Index, err)

@@ -57,12 +57,13 @@ type merger struct {
 // queue holds the lines of one log that wait.
 type queue struct {
 	merger *merger
-	// whole is set for a log that is read up to its end.
-	whole bool
-	lines []held
-	head  int
-	bytes int
-	space chan struct{}
+	// whole is set for a log that is read up to its end, and stored for one whose reader brings lines, ends or fails in a limited time: lines
+	// of others wait for it, however long that takes.
+	whole, stored bool
+	lines         []held
+	head          int
+	bytes         int
+	space         chan struct{}
 	// number orders lines of the same time.
 	number int
 
@@ -104,6 +105,13 @@ func (m *merger) add(whole bool) *queue {
 	return q
 }
 
+// addStored makes a queue for a further log that is stored.
+func (m *merger) addStored() *queue {
+	q := m.add(true)
+	q.stored = true
+	return q
+}
+
 // close declares that no more queues will be added.
 func (m *merger) close() {
 	m.mu.Lock()
@@ -118,6 +126,16 @@ func (q *queue) opened() {
 	q.active = time.Now()
 	if !q.isOpen {
 		q.isOpen, q.openedAt = true, q.active
+	}
+	q.merger.mu.Unlock()
+	signal(q.merger.wake)
+}
+
+// reached says up to what time the log was read, although no line of then was wanted, or the next one is later.
+func (q *queue) reached(readTo time.Time) {
+	q.merger.mu.Lock()
+	if readTo.After(q.readTo) {
+		q.readTo = readTo
 	}
 	q.merger.mu.Unlock()
 	signal(q.merger.wake)
@@ -323,6 +341,9 @@ func (m *merger) until(line *held, now time.Time, full bool) (until time.Time) {
 		}
 		var by time.Time
 		switch {
+		case q.stored:
+			// Its reader wakes us.
+			return now.Add(time.Hour)
 		case !q.isOpen:
 			by = q.active.Add(opening)
 		case q.whole:

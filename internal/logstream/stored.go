@@ -22,18 +22,8 @@ type Stored struct {
 	Index logs.Index
 	// Places are those of the pods by name.
 	Places map[string]Place
-	// Fetch returns the object at an address of the index.
-	Fetch func(ctx context.Context, url string) (io.ReadCloser, error)
-}
-
-// Lines returns how many lines there are.
-func (s Stored) Lines() (count int) {
-	for _, pod := range s.Index.Pods {
-		for _, part := range pod.Parts {
-			count += part.Lines
-		}
-	}
-	return count
+	// Fetch returns the object at an address of the index, which has at most some bytes.
+	Fetch func(ctx context.Context, url string, most int) ([]byte, error)
 }
 
 // Run gives the lines to a sink as the function Run gives those of pods: in the order of time, and filtered. It only fetches objects that
@@ -61,7 +51,7 @@ func (s Stored) Run(ctx context.Context, options Options, sink func([]Line) erro
 			continue
 		}
 		f.runs++
-		reader := &storedReader{stored: s, follower: f, pod: pod, place: at, queue: f.merger.add(true), fetches: fetches}
+		reader := &storedReader{stored: s, follower: f, pod: pod, place: at, queue: f.merger.addStored(), fetches: fetches}
 		all.Go(func() {
 			defer reader.queue.end()
 			if err := reader.read(ctx); err != nil {
@@ -95,7 +85,6 @@ func (r *storedReader) read(ctx context.Context) error {
 		}
 		r.skip = max(0, r.skip-int(*options.Tail))
 	}
-	r.queue.opened()
 	for _, part := range r.pod.Parts {
 		switch {
 		case r.skip >= part.Lines:
@@ -107,6 +96,7 @@ func (r *storedReader) read(ctx context.Context) error {
 		case !options.Until.IsZero() && part.First.After(options.Until):
 			return nil
 		}
+		r.queue.reached(part.First)
 		data, err := r.fetch(ctx, part)
 		if err != nil {
 			return err
@@ -118,7 +108,7 @@ func (r *storedReader) read(ctx context.Context) error {
 	return nil
 }
 
-// fetch returns the compressed data of a part. It is read at once, so that no connection waits for the reader of the lines.
+// fetch returns the compressed data of a part.
 func (r *storedReader) fetch(ctx context.Context, part logs.IndexedPart) ([]byte, error) {
 	select {
 	case r.fetches <- struct{}{}:
@@ -126,17 +116,9 @@ func (r *storedReader) fetch(ctx context.Context, part logs.IndexedPart) ([]byte
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	body, err := r.stored.Fetch(ctx, part.URL)
+	data, err := r.stored.Fetch(ctx, part.URL, logs.MaxPartData)
 	if err != nil {
 		return nil, fmt.Errorf("read the log of pod %s: %w", r.pod.Name, err)
-	}
-	defer body.Close()
-	data, err := io.ReadAll(io.LimitReader(body, logs.MaxPartData+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("read the log of pod %s: %w", r.pod.Name, err)
-	case len(data) > logs.MaxPartData:
-		return nil, fmt.Errorf("read the log of pod %s: an object is larger than %d bytes", r.pod.Name, logs.MaxPartData)
 	}
 	return data, nil
 }

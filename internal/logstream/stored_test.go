@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"opendatahub.io/mpijob/internal/logs"
@@ -24,7 +26,7 @@ type objects struct {
 	fetched []string
 }
 
-func (o *objects) fetch(_ context.Context, url string) (io.ReadCloser, error) {
+func (o *objects) fetch(_ context.Context, url string, most int) ([]byte, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.fetched = append(o.fetched, url)
@@ -32,7 +34,10 @@ func (o *objects) fetch(_ context.Context, url string) (io.ReadCloser, error) {
 	if !has {
 		return nil, errors.New("404 Not Found")
 	}
-	return io.NopCloser(bytes.NewReader(data)), nil
+	if most != logs.MaxPartData {
+		return nil, fmt.Errorf("at most %d bytes", most)
+	}
+	return data, nil
 }
 
 // add adds an object with lines, one a minute from a minute on, and returns its entry in an index.
@@ -103,12 +108,9 @@ func TestStored(t *testing.T) {
 			}
 		})
 	}
-	if stored, _ := storedLogs(); stored.Lines() != 7 {
-		t.Errorf("%d lines are stored", stored.Lines())
-	}
 }
 
-// TestStoredIsDamaged: objects that are missing, damaged or too large are errors that name their pod, and so is a sink that fails.
+// TestStoredIsDamaged: objects that are missing or damaged are errors that name their pod, and so is a sink that fails.
 func TestStoredIsDamaged(t *testing.T) {
 	t.Parallel()
 	errFull := errors.New("no space")
@@ -117,12 +119,11 @@ func TestStoredIsDamaged(t *testing.T) {
 		sink  error
 		wrong string
 	}{
-		"missing":   {nil, nil, "read the log of pod w0: 404 Not Found"},
-		"no gzip":   {[]byte("text"), nil, "read the log of pod w0: "},
-		"no line":   {zipped("text\n"), nil, "read the log of pod w0: the complete logs are damaged"},
-		"cut":       {zipped(strings.Repeat("2026-11-21T10:00:00.000000000Z [w0] x\n", 10))[:30], nil, "read the log of pod w0: "},
-		"too large": {make([]byte, logs.MaxPartData+1), nil, "an object is larger than"},
-		"sink":      {zipped(""), errFull, "no space"},
+		"missing": {nil, nil, "read the log of pod w0: 404 Not Found"},
+		"no gzip": {[]byte("text"), nil, "read the log of pod w0: "},
+		"no line": {zipped("text\n"), nil, "read the log of pod w0: the complete logs are damaged"},
+		"cut":     {zipped(strings.Repeat("2026-11-21T10:00:00.000000000Z [w0] x\n", 10))[:30], nil, "read the log of pod w0: "},
+		"sink":    {zipped(""), errFull, "no space"},
 	} {
 		stored, o := storedLogs()
 		if o.data["w0"] = test.data; test.data == nil {
@@ -173,4 +174,45 @@ func TestManyStoredLines(t *testing.T) {
 	if err != nil || len(next) != pods {
 		t.Errorf("lines of %d pods: %v", len(next), err)
 	}
+}
+
+// TestStoredLinesWaitForSlowObjects: lines are in order although an object takes long to fetch, and those before it do not wait for it.
+func TestStoredLinesWaitForSlowObjects(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const slow = 2 * time.Minute
+		stored, o := storedLogs()
+		stored.Fetch = func(ctx context.Context, url string, most int) ([]byte, error) {
+			if url == "w0" {
+				time.Sleep(slow)
+			}
+			return o.fetch(ctx, url, most)
+		}
+		began := time.Now()
+		var got []string
+		_, err := stored.Run(t.Context(), Options{}, func(lines []Line) error {
+			for _, line := range lines {
+				if got = append(got, line.Text); line.Text == "ERROR bad" && time.Since(began) >= slow {
+					t.Error("the first lines wait for a later one")
+				}
+			}
+			return nil
+		})
+		if want := "start|ERROR bad|hello|  more|end|bye"; err != nil || strings.Join(got, "|") != want {
+			t.Errorf("%q, want %q: %v", strings.Join(got, "|"), want, err)
+		}
+	})
+}
+
+// TestStoredLinesOfAFilter: an object of whose lines none is asked for keeps later lines of other pods waiting no longer than it is read.
+func TestStoredLinesOfAFilter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stored, _ := storedLogs()
+		began := time.Now()
+		stats, err := stored.Run(t.Context(), Options{Filter: Filter{Grep: regexp.MustCompile("bye")}}, func([]Line) error { return nil })
+		if took := time.Since(began); err != nil || stats.Lines != 1 || took > 0 {
+			t.Errorf("%d lines in %s: %v", stats.Lines, took, err)
+		}
+	})
 }

@@ -84,7 +84,7 @@ func checkCompleteLogs(t *testing.T, report *v1alpha1.JobReport, folder string, 
 	if !job.HasCompleteLogs(time.Now()) || job.CompleteLogsNote() != "" {
 		t.Fatalf("the report has %+v", report.Status.CompleteLogs)
 	}
-	stored, err := job.CompleteLogs(t.Context(), jobs.NewFetch(nil))
+	stored, err := job.CompleteLogs(t.Context(), jobs.NewFetch(nil, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,8 +110,8 @@ func checkCompleteLogs(t *testing.T, report *v1alpha1.JobReport, folder string, 
 	}
 	// Only who has the address can read it.
 	address, _, _ := strings.Cut(report.Status.CompleteLogs.Index, "?")
-	if body, err := jobs.NewFetch(nil)(t.Context(), address); err == nil || !strings.Contains(err.Error(), "403") || strings.Contains(err.Error(), "Signature") {
-		t.Errorf("without a signature, the server sends %v: %v", body, err)
+	if body, err := jobs.NewFetch(nil, "")(t.Context(), address, 1<<20); err == nil || !strings.Contains(err.Error(), "403") || strings.Contains(err.Error(), "Signature") {
+		t.Errorf("without a signature, the server sends %s: %v", body, err)
 	}
 	if entries, err := os.ReadDir(filepath.Join(folder, report.Namespace, string(report.Spec.JobRef.UID))); err != nil || len(entries) < 3 {
 		t.Errorf("the folder of the job has %d entries: %v", len(entries), err)

@@ -37,6 +37,9 @@ class SmallAPI:
         self.requests: list[tuple[str, str]] = []
         self.fails: Callable[[str, str], tuple[int, Json] | None] = lambda method, path: None
         self.delay = 0.0
+        # Paths whose next answer is not sent to its end, and the addresses of the clients' connections.
+        self.stalls: set[str] = set()
+        self.connections: set[Any] = set()
         self.changed = threading.Condition()
         self.versions = itertools.count(1)
         self.news: list[tuple[str, str, Json]] = []
@@ -131,6 +134,15 @@ class SmallAPI:
         size = int(handler.headers.get("content-length") or 0)
         body = json.loads(handler.rfile.read(size)) if size else {}
         self.requests.append((handler.command, url.path))
+        self.connections.add(handler.client_address)
+        if url.path in self.stalls:
+            self.stalls.discard(url.path)
+            handler.send_response(200)
+            handler.send_header("Content-Length", "1000")
+            handler.end_headers()
+            handler.wfile.write(b"x")
+            time.sleep(20)
+            return None
         failure = self.fails(handler.command, url.path)
         if failure is not None:
             return answer(handler, *failure)

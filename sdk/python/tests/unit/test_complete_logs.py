@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 import warnings
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -11,7 +12,10 @@ from typing import Any
 import pytest
 from smallapi import SmallAPI
 
+from openshift_ai_sdk.training import _logs
 from openshift_ai_sdk.training._kept_logs import DamagedLogsError, lines_in, moment, parse_index
+from openshift_ai_sdk.training._logs import runs_of
+from openshift_ai_sdk.training.errors import TrainingError
 
 START = datetime(2026, 1, 2, 10, 0, 0, tzinfo=timezone.utc)
 SIGNATURE = "X-Amz-Signature=5ec2e7"
@@ -65,10 +69,10 @@ class Bucket:
         )
 
     def read(self) -> list[str]:
-        """Return which objects were read since the last call."""
+        """Return which objects were read since the last call; several are read at once."""
         read = [path.split("/")[2] for _, path in self.small.requests if path.startswith("/bucket/")]
         self.small.requests.clear()
-        return read
+        return sorted(read)
 
 
 @pytest.fixture
@@ -152,3 +156,103 @@ def test_damaged_objects() -> None:
     for data in (b"no gzip", gzip.compress(b"no time [pod] text\n"), gzip.compress(b"x" * (9 << 20))):
         with pytest.raises(DamagedLogsError):
             lines_in(data)
+
+
+def test_what_fails_for_a_moment_is_read_again(small_client: Any, small: SmallAPI, bucket: Bucket) -> None:
+    job = bucket.finished(small_client)
+    failures = {"index": [503], "train-launcher-x-0": [429, 500], "train-worker-1-0": [0, 503]}
+
+    def fails(method: str, path: str) -> tuple[int, Any] | None:
+        left = failures.get(path.split("/")[2]) if path.startswith("/bucket/") else None
+        code = left.pop(0) if left else None
+        if code == 0:
+            raise ConnectionResetError
+        return None if code is None else (code, {})
+
+    small.fails = fails
+    assert str(job.get_logs(all_pods=True)) == "start\nof worker 0\nValueError: one\nof worker 1\nzero\nbye\nend"
+    assert not any(failures.values())
+    failures["train-launcher-x-1"] = [503] * 9
+    with pytest.warns(UserWarning, match="the server answers with the status 503"):
+        assert str(job.get_logs()) == "the tail"
+    assert len(failures["train-launcher-x-1"]) == 6
+
+
+def test_an_object_that_stalls_is_read_again(
+    small_client: Any, small: SmallAPI, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_logs, "FETCH_TIMEOUT", 0.3)
+    job = bucket.finished(small_client)
+    small.stalls = {"/bucket/train-launcher-x-0/log"}
+    assert str(job.get_logs(all_pods=True)).startswith("start\nof worker 0\n")
+    assert not small.stalls
+
+
+def test_lines_are_yielded_before_all_objects_are_read(small_client: Any, small: SmallAPI, bucket: Bucket) -> None:
+    for part in range(40):
+        bucket.add("train-launcher-x", (10 + part, f"line {part}"))
+    job = bucket.finished(small_client)
+    bucket.read()
+    lines = job.get_logs(follow=True, all_pods=True)
+    assert next(lines).text == "start"
+    assert len(bucket.read()) < 12
+    assert [line.text for line in lines][-1] == "line 39"
+    # Few connections are opened for many objects.
+    assert len(small.connections) < 20
+    # What has begun is not followed by something else.
+    small.fails = lambda method, path: (403, {}) if "launcher-x-40" in path else None
+    lines = job.get_logs(follow=True)
+    assert next(lines).text == "start"
+    with pytest.raises(TrainingError, match=r"the rest of the complete logs cannot be read: .* status 403"):
+        list(lines)
+    small.fails = lambda method, path: (403, {}) if path.startswith("/bucket/") else None
+    with pytest.warns(UserWarning, match="complete logs cannot be read"):
+        assert [line.text for line in job.get_logs(follow=True)] == ["the tail"]
+
+
+def test_reading_can_be_given_up(small_client: Any, small: SmallAPI, bucket: Bucket) -> None:
+    job = bucket.finished(small_client)
+    small.stalls = {"/bucket/train-launcher-x-1/log"}
+    lines = job.get_logs(follow=True)
+    assert next(lines).text == "start"
+    before = time.monotonic()
+    lines.close()
+    assert time.monotonic() - before < 5
+
+
+def test_the_address_is_in_nothing_that_is_printed(small_client: Any, bucket: Bucket) -> None:
+    status = bucket.finished(small_client, lines=7).get_status()
+    assert status.complete_logs.lines == 7
+    for text in (repr(status.complete_logs), str(status.model_dump()), status.model_dump_json()):
+        assert SIGNATURE not in text
+
+
+def test_runs_are_told_apart_by_their_containers() -> None:
+    def pod(status: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "metadata": {"uid": "u"},
+            "spec": {"containers": [{"name": "main"}]},
+            "status": {"containerStatuses": [{"name": "main", **status}]},
+        }
+
+    ended = {"terminated": {"containerID": "b", "startedAt": "2026-01-02T10:00:00Z"}}
+    running = {"running": {}}
+    earlier = {"terminated": {"containerID": "a"}}
+    waits = {"waiting": {"reason": "CrashLoopBackOff"}}
+    for status, runs in (
+        (
+            {
+                "restartCount": 1,
+                "containerID": "b",
+                "state": running,
+                "lastState": earlier,
+            },
+            ("u/b", "u/a", False),
+        ),
+        ({"restartCount": 1, "state": ended, "lastState": earlier}, ("u/b", "u/a", True)),
+        # The run that has ended is the one that was seen as the present one.
+        ({"restartCount": 1, "containerID": "b", "state": waits, "lastState": ended}, (None, "u/b", False)),
+        ({"restartCount": 1, "state": waits, "lastState": {"terminated": {"exitCode": 1}}}, (None, "u/1", False)),
+        ({"restartCount": 1, "state": running}, ("u/1", None, False)),
+    ):
+        assert runs_of(pod(status)) == runs

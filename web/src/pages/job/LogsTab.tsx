@@ -209,7 +209,7 @@ export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): R
     all.set('download', form ?? '');
     return {label, url: apiURL(jobPath(job, 'logs'), all)};
   });
-  const stateText = {connecting: 'Connecting', open: isOver ? 'Reading' : 'Live', waiting: 'The connection is lost; it is opened again', ended: 'Complete'}[state];
+  const stateText = {connecting: 'Connecting', open: isOver ? 'Reading' : 'Live', waiting: 'The connection is lost; it is opened again', ended: 'Ended'}[state];
   const fieldProblem = (field: string): string | undefined => problem?.fields?.find((each) => each.field === field)?.reason;
   return (
     <div>

@@ -60,6 +60,10 @@ class ConnectionLostError(Exception):
         super().__init__(message)
 
 
+class RefusedError(ConnectionLostError):
+    """A server cannot be read from, and asking again does not help."""
+
+
 class SilenceError(Exception):
     """A stream brought nothing for as long as the caller was ready to wait."""
 
@@ -125,9 +129,10 @@ class Driver(Protocol):
         """Send JSON to any URL, without the cluster's credentials, and return the status code."""
 
     async def fetch(self, url: str, most: int, timeout: float) -> Response:
-        """Get what is at any URL, without the cluster's credentials and redirects.
+        """Get what is at any URL within so many seconds, without the cluster's credentials and redirects.
 
-        Raises ConnectionLostError, whose text does not contain the URL, also for a body of more than so many bytes.
+        Raises ConnectionLostError, whose text does not contain the URL; RefusedError for a body of more than so many
+        bytes, and a certificate that is not accepted.
         """
 
     async def reload(self) -> None:

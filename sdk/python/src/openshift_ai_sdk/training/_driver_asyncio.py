@@ -17,10 +17,12 @@ import urllib3
 
 from openshift_ai_sdk.training import _tls
 from openshift_ai_sdk.training._credentials import Credentials
-from openshift_ai_sdk.training._driver import ConnectionLostError, Json, Request, Response, SilenceError
+from openshift_ai_sdk.training._driver import ConnectionLostError, Json, RefusedError, Request, Response, SilenceError
 from openshift_ai_sdk.training._driver_blocking import (
     CONNECT_TIMEOUT,
+    FETCH_SILENCE,
     MOST_REQUESTS,
+    fetch_failure,
     host_of,
     pool_of,
     proxy_for,
@@ -73,6 +75,7 @@ class AsyncDriver:
     def __init__(self, credentials: Credentials) -> None:
         self.credentials = credentials
         self._made: aiohttp.ClientSession | None = None
+        self._others: aiohttp.ClientSession | None = None
         self._proxy: str | None = None
         self._requests = asyncio.Semaphore(MOST_REQUESTS)
         self._headers: dict[str, str] = {}
@@ -166,21 +169,29 @@ class AsyncDriver:
 
     async def fetch(self, url: str, most: int, timeout: float) -> Response:
         """Get what is at any URL, without the cluster's credentials."""
-        limits = aiohttp.ClientTimeout(total=timeout)
+        if self._others is None:
+            # The environment may name the certificates, also after aiohttp was imported.
+            connector = aiohttp.TCPConnector(limit=MOST_REQUESTS, ssl=ssl.create_default_context())
+            self._others = aiohttp.ClientSession(
+                connector=connector,
+                auto_decompress=False,
+                headers={"accept-encoding": "identity"},
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        limits = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT, sock_read=FETCH_SILENCE)
         body = bytearray()
         try:
-            async with (
-                aiohttp.ClientSession(timeout=limits, auto_decompress=False) as session,
-                # The URL is signed as it is.
-                session.get(yarl.URL(url, encoded=True), proxy=proxy_for(url), allow_redirects=False) as response,
-            ):
+            # The URL is signed as it is.
+            async with self._others.get(
+                yarl.URL(url, encoded=True), proxy=proxy_for(url), allow_redirects=False, timeout=limits
+            ) as response:
                 async for chunk in response.content.iter_chunked(1 << 16):
                     body += chunk
                     if len(body) > most:
-                        raise ConnectionLostError(f"{host_of(url)} sends more than {most} bytes")
+                        raise RefusedError(f"{host_of(url)} sends more than {most} bytes")
                 return Response(response.status, bytes(body))
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
-            raise ConnectionLostError(f"{host_of(url)} does not answer ({type(error).__name__})") from None
+            raise fetch_failure(error, url) from None
 
     async def reload(self) -> None:
         """Read the credentials again."""
@@ -214,9 +225,10 @@ class AsyncDriver:
 
     async def close(self) -> None:
         """Close all connections."""
-        if self._made is not None:
-            session, self._made = self._made, None
-            await session.close()
+        sessions, self._made, self._others = (self._made, self._others), None, None
+        for session in sessions:
+            if session is not None:
+                await session.close()
 
 
 class AsyncStream:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import queue
 import socket
+import ssl
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from copy import copy
 from datetime import datetime, timezone
 from typing import Any, Generic, TypeVar
@@ -18,11 +19,13 @@ import urllib3
 
 from openshift_ai_sdk.training import _tls
 from openshift_ai_sdk.training._credentials import Credentials
-from openshift_ai_sdk.training._driver import ConnectionLostError, Json, Request, Response, SilenceError
+from openshift_ai_sdk.training._driver import ConnectionLostError, Json, RefusedError, Request, Response, SilenceError
 
 T = TypeVar("T")
 
 CONNECT_TIMEOUT = 10.0
+# How long a server other than the API server may send nothing.
+FETCH_SILENCE = 15.0
 # How many requests of a client are under way at a time, streams aside. More would not be answered sooner: each needs a
 # connection, and to open one costs more than most requests.
 MOST_REQUESTS = 32
@@ -31,6 +34,17 @@ MOST_REQUESTS = 32
 def host_of(url: str) -> str:
     """Return the host of a URL, for messages: the rest of it may be secret."""
     return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def fetch_failure(error: BaseException, url: str) -> ConnectionLostError:
+    """Return the error of a URL that cannot be read, without what may be secret in it."""
+    for each in _tls.wrapped(error):
+        if isinstance(each, ssl.SSLCertVerificationError) and hasattr(each, "verify_message"):
+            return RefusedError(
+                f"the certificate of {host_of(url)} is not accepted: {each.verify_message}; if its CA is unknown, set "
+                "the environment variable SSL_CERT_FILE to a file with the CA"
+            )
+    return ConnectionLostError(f"{host_of(url)} does not answer ({type(error).__name__})")
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -103,9 +117,12 @@ class EndedError(Exception):
 class BlockingDriver:
     """Does input and output with urllib3, through the connections of the official client."""
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(self, credentials: Credentials, parent: BlockingDriver | None = None) -> None:
         self.credentials = credentials
         self._pool = pool_of(credentials)
+        # Connections to servers other than the API server, by their proxies: those of the parent, if there is one.
+        self._parent = parent
+        self._others: dict[str | None, urllib3.PoolManager] = parent._others if parent else {}
         self._requests = threading.BoundedSemaphore(MOST_REQUESTS)
         self._ended = threading.Event()
         self._streams: set[BlockingStream] = set()
@@ -173,18 +190,50 @@ class BlockingDriver:
 
     async def fetch(self, url: str, most: int, timeout: float) -> Response:
         """Get what is at any URL, without the cluster's credentials."""
+        limits = urllib3.Timeout(connect=min(CONNECT_TIMEOUT, timeout), read=min(FETCH_SILENCE, timeout))
+        body = bytearray()
+        try:
+            response = self._other(url).request(
+                "GET", url, timeout=limits, retries=False, redirect=False, preload_content=False
+            )
+            with self._ending(BlockingStream(response), timeout):
+                for chunk in response.stream(1 << 16, decode_content=False):
+                    body += chunk
+                    if len(body) > most:
+                        raise RefusedError(f"{host_of(url)} sends more than {most} bytes")
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise fetch_failure(error, url) from None
+        return Response(int(response.status), bytes(body))
+
+    def _other(self, url: str) -> urllib3.PoolManager:
+        """Return connections to a server other than the API server."""
         proxy = proxy_for(url)
-        with urllib3.ProxyManager(proxy) if proxy else urllib3.PoolManager() as pool:
-            try:
-                response = pool.request(
-                    "GET", url, timeout=timeout, retries=False, redirect=False, preload_content=False
+        with self._lock:
+            if proxy not in self._others:
+                self._others[proxy] = (
+                    urllib3.ProxyManager(proxy, maxsize=MOST_REQUESTS)
+                    if proxy
+                    else urllib3.PoolManager(maxsize=MOST_REQUESTS)
                 )
-                body = response.read(most + 1, decode_content=False)
-            except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-                raise ConnectionLostError(f"{host_of(url)} does not answer ({type(error).__name__})") from None
-        if len(body) > most:
-            raise ConnectionLostError(f"{host_of(url)} sends more than {most} bytes")
-        return Response(int(response.status), body)
+            return self._others[proxy]
+
+    @contextmanager
+    def _ending(self, stream: BlockingStream, timeout: float) -> Iterator[None]:
+        """Cut a response after so many seconds, or if the work of this driver ends, and close it."""
+        timer = threading.Timer(timeout, stream.cut)
+        timer.daemon = True
+        timer.start()
+        with self._lock:
+            self._streams.add(stream)
+        try:
+            if self._ended.is_set():
+                raise EndedError
+            yield
+        finally:
+            timer.cancel()
+            with self._lock:
+                self._streams.discard(stream)
+            stream.close()
 
     async def reload(self) -> None:
         """Read the credentials again."""
@@ -226,6 +275,9 @@ class BlockingDriver:
     async def close(self) -> None:
         """Close all connections."""
         self._pool.clear()
+        if self._parent is None:
+            for pool in self._others.values():
+                pool.clear()
 
 
 class BlockingStream:
@@ -293,7 +345,7 @@ class BlockingTasks(Generic[T]):
     _MOST_WAITING = 1000
 
     def __init__(self, parent: BlockingDriver) -> None:
-        self.driver = BlockingDriver(parent.credentials)
+        self.driver = BlockingDriver(parent.credentials, parent)
         self._parent = parent
         self._items: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(self._MOST_WAITING)
         self._running = 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import binascii
 import json
+import re
 import zlib
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any, NamedTuple
 
@@ -14,6 +15,8 @@ from typing import Any, NamedTuple
 MOST_TEXT = 2 << 20
 # The same of an object with complete logs, of its compressed data, and of their index.
 MOST_PART_TEXT, MOST_PART_DATA, MOST_INDEX = 8 << 20, 1 << 20, 16 << 20
+
+LINE = re.compile(r"([^\n]*)\n")
 
 
 class KeptLine(NamedTuple):
@@ -53,6 +56,11 @@ def unpack(logs: Mapping[str, Any]) -> list[KeptLine]:
 
 def lines_in(data: bytes, most: int = MOST_PART_TEXT) -> list[KeptLine]:
     """Return the lines in compressed text of at most so many bytes."""
+    return list(each_line(data, most))
+
+
+def each_line(data: bytes, most: int = MOST_PART_TEXT) -> Iterator[KeptLine]:
+    """Yield the lines in compressed text of at most so many bytes; of many lines, few are in memory."""
     try:
         gzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
         text = gzip.decompress(data, most + 1)
@@ -60,7 +68,8 @@ def lines_in(data: bytes, most: int = MOST_PART_TEXT) -> list[KeptLine]:
         raise DamagedLogsError from None
     if not gzip.eof or len(text) > most:
         raise DamagedLogsError
-    return [line_of(line) for line in text.decode(errors="replace").split("\n")[:-1]]
+    for line in LINE.finditer(text.decode(errors="replace")):
+        yield line_of(line[1])
 
 
 def parse_index(data: bytes) -> list[tuple[str, list[Part]]]:

@@ -5,16 +5,26 @@ from __future__ import annotations
 import heapq
 import re
 import warnings
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
+from itertools import islice
 
 from openshift_ai_sdk.training._apiserver import lines_of, opened
 from openshift_ai_sdk.training._apiserver_errors import error_of, status_in
 from openshift_ai_sdk.training._cluster import Cluster
-from openshift_ai_sdk.training._driver import ConnectionLostError, Driver, Json, Request, SilenceError, Tasks
+from openshift_ai_sdk.training._driver import (
+    ConnectionLostError,
+    Driver,
+    Json,
+    RefusedError,
+    Request,
+    SilenceError,
+    Tasks,
+)
 from openshift_ai_sdk.training._duration import parse_duration
 from openshift_ai_sdk.training._interrupt import detachable
 from openshift_ai_sdk.training._job_ref import Found, found_again, is_finished, selector_of
@@ -24,7 +34,7 @@ from openshift_ai_sdk.training._kept_logs import (
     DamagedLogsError,
     KeptLine,
     Part,
-    lines_in,
+    each_line,
     missing_in,
     missing_in_complete,
     moment,
@@ -44,14 +54,16 @@ from openshift_ai_sdk.training.errors import (
     JobNotFoundError,
     JobRefusedError,
     Problem,
+    TrainingError,
 )
 from openshift_ai_sdk.training.models import JobStatus, LogLine
 
 LONGEST_LINE = 256 << 10
 # A stream that brings nothing for so many seconds is opened again, since a dead connection looks the same.
 SILENCE = 20.0
-# How long an object with complete logs may take, in seconds.
-FETCH_TIMEOUT = 30.0
+# How long an object with complete logs may take, in seconds, how often it is asked for if that fails, and how many are
+# fetched at once.
+FETCH_TIMEOUT, FETCH_TRIES, FETCHES = 60.0, 3, 4
 # How often the rest of a log that has ended is asked for when that fails.
 MOST_FAILURES = 6
 # What a kubelet answers in place of the log of a container that was removed, as if it were one.
@@ -294,7 +306,68 @@ class Done:
 
 
 STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
+
+
+@dataclass
+class StoredLog:
+    """The complete log of a pod.
+
+    Attributes:
+        all_parts: All of its objects.
+        parts: Those that are still to be read, each with how many of its first lines are left out.
+        lines: The selected lines of the object before them that are still to be read.
+    """
+
+    pod: str
+    source: Place
+    all_parts: Sequence[Part]
+    parts: deque[tuple[Part, int]] = field(default_factory=deque)
+    levels: Levels = field(default_factory=Levels)
+    lines: Iterator[LogLine] = field(default_factory=lambda: iter(()))
+
+    def select(self, selection: Selection) -> None:
+        """Find the objects that may have selected lines."""
+        all_lines = sum(part.lines for part in self.all_parts)
+        skip = 0 if selection.tail is None else max(0, all_lines - selection.tail)
+        for part in self.all_parts:
+            if skip >= part.lines or (selection.since is not None and part.last < selection.since):
+                skip = max(0, skip - part.lines)
+                continue
+            if selection.until is not None and part.first > selection.until:
+                return
+            self.parts.append((part, skip))
+            skip = 0
+
+
+class Ahead:
+    """Fetches objects, a few at once, in the order in which they are probably needed."""
+
+    def __init__(self, tasks: Tasks[tuple[int, bytes]], fetch: Fetch, parts: Sequence[Part]) -> None:
+        self._tasks, self._fetch, self._parts = tasks, fetch, parts
+        self._places = {id(part): place for place, part in enumerate(parts)}
+        self._started = 0
+        self._ready: dict[int, bytes] = {}
+
+    async def get(self, part: Part) -> bytes:
+        """Return the data of an object, once."""
+        place = self._places[id(part)]
+        while self._started < min(place + FETCHES, len(self._parts)):
+            self._tasks.start(self._hand_over(self._started))
+            self._started += 1
+        while place not in self._ready:
+            async with aclosing(self._tasks.items()) as items:
+                async for fetched, data in items:
+                    self._ready[fetched] = data
+                    if fetched == place:
+                        break
+        return self._ready.pop(place)
+
+    async def _hand_over(self, place: int) -> None:
+        await self._tasks.put((place, await self._fetch(self._parts[place].url)))
+
+
 Item = list[LogLine] | Change | Done
+Fetch = Callable[[str], Awaitable[bytes]]
 Take = Callable[[Iterable[LogLine]], None]
 Flush = Callable[[], Awaitable[None]]
 
@@ -322,13 +395,13 @@ class Reader:
         """Return what there is, in the order of time; of pods that are gone, what was kept."""
         self.over = True
         self.selection = replace(self.selection, untagged=self.selection.worker is not None)
-        logs = await self._read_complete()
-        if logs is None:
+        lines = await self._read_complete()
+        if lines is None:
             logs = await self._read_pods()
-        if len(logs) == 1 and logs[0] and all(line.time is None for line in logs[0]):
-            return logs[0]
-        earliest = datetime.min.replace(tzinfo=timezone.utc)
-        lines = list(heapq.merge(*logs, key=lambda line: line.time or earliest))
+            if len(logs) == 1 and logs[0] and all(line.time is None for line in logs[0]):
+                return logs[0]
+            earliest = datetime.min.replace(tzinfo=timezone.utc)
+            lines = list(heapq.merge(*logs, key=lambda line: line.time or earliest))
         if self.selection.untagged and self.tagged:
             return [line for line in lines if not is_untagged(line)]
         self._warn_of_tags(self.untagged and not self.tagged)
@@ -348,60 +421,114 @@ class Reader:
             logs.append(self.recall({pod["metadata"]["name"] for pod in pods}))
         return logs
 
-    async def _read_complete(self) -> list[list[LogLine]] | None:
-        """Return the lines of each pod from the complete logs of a job that has ended; None if they cannot be read."""
+    @property
+    def _has_complete(self) -> bool:
+        """Whether the complete logs of the job can be read from a bucket."""
         complete = self.complete_logs
         if not self.status.is_finished or not complete.get("index") or not complete.get("expires"):
+            return False
+        return moment(complete["expires"]) > self.cluster.api.driver.now()
+
+    async def _read_complete(self) -> list[LogLine] | None:
+        """Return the lines in the complete logs of a job that has ended; None if they cannot be read."""
+        if not self._has_complete:
             return None
-        if moment(complete["expires"]) <= self.cluster.api.driver.now():
-            return None
-        places = {pod.name: Place(pod.role, pod.index) for pod in self.status.pods}
-        logs = []
         try:
-            for pod, parts in parse_index(await self._fetch(complete["index"], MOST_INDEX)):
-                source = places.get(pod, Place("launcher"))
-                logs.append(await self._read_parts(pod, source, parts) if self.selection.reads(source) else [])
+            return [line async for line in self._each_complete()]
         except (ConnectionLostError, DamagedLogsError) as error:
-            text = (
-                f"{self.ref}: the complete logs cannot be read ({error}); these are the lines of pods and of the report"
-            )
-            warnings.warn(text, stacklevel=2)
-            self.tagged = self.untagged = False
+            self._give_up_complete(error)
             return None
-        if missing := missing_in_complete(complete):
+
+    def _give_up_complete(self, error: Exception) -> None:
+        """Warn that the complete logs are not what is read next, and do not try again."""
+        text = f"{self.ref}: the complete logs cannot be read ({error}); these are the lines of pods and of the report"
+        warnings.warn(text, stacklevel=2)
+        self.tagged = self.untagged = False
+        self.complete_logs = {}
+
+    async def _follow_complete(self) -> AsyncGenerator[LogLine, None]:
+        """Yield the lines in the complete logs as they are read; if none can be, those of pods and the report."""
+        begun = False
+        try:
+            async with aclosing(self._each_complete()) as lines:
+                async for line in lines:
+                    begun = True
+                    yield line
+        except (ConnectionLostError, DamagedLogsError) as error:
+            if begun:
+                raise TrainingError(f"{self.ref}: the rest of the complete logs cannot be read: {error}") from error
+            self._give_up_complete(error)
+            for line in await self.read():
+                yield line
+            return
+        self._warn_of_tags(self.untagged and not self.tagged)
+
+    async def _each_complete(self) -> AsyncGenerator[LogLine, None]:
+        """Yield the selected lines of the complete logs in the order of time.
+
+        An object is read when its first line is the next one, so that few are in memory.
+        """
+        places = {pod.name: Place(pod.role, pod.index) for pod in self.status.pods}
+        index = parse_index(await self._fetch(self.cluster.api.driver, self.complete_logs["index"], MOST_INDEX))
+        logs = [StoredLog(pod, places.get(pod, Place("launcher")), parts) for pod, parts in index]
+        logs = [log for log in logs if self.selection.reads(log.source)]
+        for log in logs:
+            log.select(self.selection)
+        wanted = sorted((part for log in logs for part, _ in log.parts), key=lambda part: part.first)
+        async with self.cluster.api.driver.tasks() as tasks:
+            ahead = Ahead(tasks, lambda url: self._fetch(tasks.driver, url, MOST_PART_DATA), wanted)
+            # The next line of each log, or None for its next object.
+            heads: list[tuple[datetime, int, LogLine | None]]
+            heads = [(log.parts[0][0].first, number, None) for number, log in enumerate(logs) if log.parts]
+            heapq.heapify(heads)
+            while heads:
+                _, number, line = heads[0]
+                log = logs[number]
+                if line is not None:
+                    yield line
+                else:
+                    part, skip = log.parts.popleft()
+                    log.lines = self._selected(log, each_line(await ahead.get(part)), skip)
+                following = next(log.lines, None)
+                if following is not None:
+                    heapq.heapreplace(heads, (following.time or part.first, number, following))
+                elif log.parts:
+                    heapq.heapreplace(heads, (log.parts[0][0].first, number, None))
+                else:
+                    heapq.heappop(heads)
+        if missing := missing_in_complete(self.complete_logs):
             warnings.warn(f"{self.ref}: {missing}", stacklevel=2)
-        return logs
 
-    async def _fetch(self, url: str, most: int) -> bytes:
-        """Return the object at a signed address."""
-        response = await self.cluster.api.driver.fetch(url, most, FETCH_TIMEOUT)
-        if response.status != 200:
-            raise ConnectionLostError(f"the server answers with the status {response.status}")
-        return response.body
+    async def _fetch(self, driver: Driver, url: str, most: int) -> bytes:
+        """Return the object at a signed address; what fails for a moment is asked for again."""
+        pauses = self.cluster.api.retry.pauses()
+        for left in reversed(range(FETCH_TRIES)):
+            try:
+                response = await driver.fetch(url, most, FETCH_TIMEOUT)
+            except RefusedError:
+                raise
+            except ConnectionLostError:
+                if not left:
+                    raise
+            else:
+                if response.status == 200:
+                    return response.body
+                if not left or (response.status < 500 and response.status != 429):
+                    raise ConnectionLostError(f"the server answers with the status {response.status}")
+            await driver.sleep(next(pauses))
+        raise AssertionError("the last try returns or raises")
 
-    async def _read_parts(self, pod: str, source: Place, parts: Sequence[Part]) -> list[LogLine]:
-        """Return the selected lines of a pod. Only objects are read that may contain some."""
-        selection, levels = self.selection, Levels()
-        skip = 0 if selection.tail is None else max(0, sum(part.lines for part in parts) - selection.tail)
-        lines: list[LogLine] = []
-        for part in parts:
-            if skip >= part.lines or (selection.since is not None and part.last < selection.since):
-                skip = max(0, skip - part.lines)
+    def _selected(self, log: StoredLog, stored: Iterator[KeptLine], skip: int) -> Iterator[LogLine]:
+        """Yield the selected lines of an object, without so many first ones."""
+        for _, time, text in islice(stored, skip, None):
+            line = self.hosts.read(log.source, log.pod, text, time)
+            if not self._has_level(log.levels, line) or not self._is_within(time):
                 continue
-            if selection.until is not None and part.first > selection.until:
-                break
-            stored = lines_in(await self._fetch(part.url, MOST_PART_DATA))[skip:]
-            skip = 0
-            for _, time, text in stored:
-                line = self.hosts.read(source, pod, text, time)
-                if not self._has_level(levels, line) or not self._is_within(time):
-                    continue
-                if source.role == "launcher":
-                    self.tagged = self.tagged or line.rank is not None
-                    self.untagged = self.untagged or line.rank is None
-                if selection.takes(source, line):
-                    lines.append(line)
-        return lines
+            if log.source.role == "launcher":
+                self.tagged = self.tagged or line.rank is not None
+                self.untagged = self.untagged or line.rank is None
+            if self.selection.takes(log.source, line):
+                yield line
 
     def _warn_of_tags(self, is_unsure: bool) -> None:
         """Warn that it is unknown which lines are those of the wanted ranks or worker."""
@@ -470,6 +597,12 @@ class Reader:
         Watches and readers run side by side and hand over what they find here, where all decisions are made.
         """
         if self.over:
+            # The lines of a worker are known only when all of the launcher's are.
+            if self._has_complete and self.selection.worker is None:
+                async with aclosing(self._follow_complete()) as lines:
+                    async for line in lines:
+                        yield line
+                return
             for line in await self.read():
                 yield line
             return
@@ -713,13 +846,14 @@ def runs_of(pod: Json) -> tuple[str | None, str | None, bool]:
         if status["name"] != main_container(pod):
             continue
         state, restarts = status.get("state") or {}, status.get("restartCount", 0)
-        terminated = state.get("terminated")
+        terminated, last = state.get("terminated"), (status.get("lastState") or {}).get("terminated")
         if "running" in state:
-            now = f"{uid}/{restarts}"
+            now = f"{uid}/{status.get('containerID') or restarts}"
         elif terminated and (terminated.get("containerID") or terminated.get("startedAt")):
-            now, ended = f"{uid}/{restarts}", True
-        if (status.get("lastState") or {}).get("terminated"):
-            before = f"{uid}/{restarts - 1}"
+            now, ended = f"{uid}/{terminated.get('containerID') or restarts}", True
+        if last:
+            # A container that waits to be started again has not been counted again.
+            before = f"{uid}/{last.get('containerID') or restarts - (now is not None)}"
     return now, before, ended
 
 

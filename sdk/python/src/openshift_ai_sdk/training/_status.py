@@ -43,10 +43,13 @@ class JobStatus(JobReportStatus):
     @classmethod
     def from_report(cls, report: Mapping[str, Any], cluster: str = "") -> JobStatus:
         """Return the status in a JobReport object of a cluster."""
-        ref = report["spec"]["jobRef"]
+        ref, status = report["spec"]["jobRef"], dict(report.get("status") or {})
+        if complete := status.get("completeLogs"):
+            # Anyone who has the address can read the logs: it is in nothing that is printed or stored.
+            status["completeLogs"] = {name: value for name, value in complete.items() if name != "index"}
         return cls.model_validate(
             {
-                **(report.get("status") or {}),
+                **status,
                 "kind": ref["kind"],
                 "name": ref["name"],
                 "uid": ref["uid"],

@@ -1270,9 +1270,10 @@ class MPIJob:
         The rank of a line is known if mpirun tags it (Open MPI: ``--tag-output``, or
         ``--output tag`` with version 5; Intel MPI and MPICH: ``-prepend-rank``). If the
         administrator has a bucket for logs, those of a finished job are read from there, complete, for a day or as long
-        as it keeps them. Otherwise, of pods that are gone, the lines are those that the report of the finished job has
-        kept, with a warning if some are missing. Secrets are masked as
-        on the command line.
+        as it keeps them; a worker that printed more than 10 MiB itself may lack its first lines. If the certificate of
+        that server is not accepted, name a file with its CA in the environment variable ``SSL_CERT_FILE``. Otherwise,
+        of pods that are gone, the lines are those that the report of the finished job has kept, with a warning if some
+        are missing. Secrets are masked as on the command line.
 
         Args:
             ranks: Lines of these ranks alone: a number, a list, or text such as ``"0,4-7"``.
@@ -1290,6 +1291,8 @@ class MPIJob:
 
         Raises:
             InvalidJobError: An argument is wrong.
+            TrainingError: With follow, the complete logs of a finished job cannot be read to their end. Without it,
+                what its pods and its report have is returned instead, with a warning.
 
         Example:
             >>> print(await job.get_logs(ranks="0", tail=20))
