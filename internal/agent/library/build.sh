@@ -8,6 +8,6 @@ name=$(basename "$1" .so)
 atomics=
 # Atomic operations of arm64 are functions of the compiler's library otherwise.
 case $("$CC" -dumpmachine) in aarch64*) atomics=-mno-outline-atomics ;; esac
-exec "$CC" $atomics -std=gnu11 -O2 -Wall -Wextra -fPIC -ffreestanding -fno-stack-protector -fno-asynchronous-unwind-tables \
+exec "$CC" $atomics -std=gnu11 -O2 -Wall -Wextra -fPIC -ffreestanding -fno-stack-protector -fexceptions -fasynchronous-unwind-tables \
   -fvisibility=hidden -ftls-model=initial-exec -shared -nostdlib -s -Wl,-soname,"$name.so" -Wl,-z,relro,-z,noexecstack -Wl,--build-id=none \
   -o "$1" "$(dirname "$0")/${name#libmpi-}.c"

@@ -48,9 +48,13 @@ _Static_assert(sizeof(struct record) <= pageSize, "the record takes one page");
 // SHARED keeps the library small: what all functions do is not part of each.
 #define SHARED __attribute__((noinline))
 
+// record is set between MPI_Init and MPI_Finalize. Other threads can be in calls then: a call reads it once. The page stays mapped.
 static struct record *record;
-// depth is how many calls of MPI the thread is in: MPI libraries call their own functions.
-static __thread int depth;
+// outermost is the call that the thread is in, 0 if it is in none: MPI libraries call their own functions.
+static __thread const struct counted *outermost;
+
+// The parts of the compiler's library by which an exception leaves the counters right. A process without exceptions may not have them.
+__asm__(".weak _Unwind_Resume\n.weak __gcc_personality_v0");
 
 static uint64_t now(void) {
 	struct timespec time;
@@ -64,7 +68,8 @@ static void set(uint64_t *to, uint64_t value) { __atomic_store_n(to, value, __AT
 // Finding a function of the MPI library. It is read from the process' list of libraries: dlsym does not find those of a library
 // that a program such as Python has loaded for itself, and is in a library of its own before glibc 2.34.
 struct symbol { uint32_t name; uint8_t info, other; uint16_t section; uint64_t value, size; };
-struct search { const char *name; uint32_t hash; void *found; };
+// A search is among all libraries or, if most is not 0, among those of the first ones that come after this library.
+struct search { const char *name; uint32_t hash; int most, isAfter; void *found; };
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 
 static int equal(const char *a, const char *b) {
@@ -81,7 +86,12 @@ static int visit(struct object *o, unsigned long size, void *data) {
 	enum { dynamicSegment = 2, stringTable = 5, symbolTable = 6, gnuHash = 0x6ffffef5 };
 	struct search *s = data;
 	(void)size;
-	if (o->base == (uint64_t)__ehdr_start) return 0;
+	if (s->most && !--s->most) return 1;
+	if (o->base == (uint64_t)__ehdr_start) {
+		s->isAfter = 1;
+		return 0;
+	}
+	if (s->most && !s->isAfter) return 0;
 	for (int i = 0; i < o->count; i++) {
 		if (o->segments[i].type != dynamicSegment) continue;
 		const uint64_t *entry = (const uint64_t *)(o->base + o->segments[i].address);
@@ -110,12 +120,25 @@ static int visit(struct object *o, unsigned long size, void *data) {
 	return 0;
 }
 
-static void *find(const char *name) {
-	struct search s = {name, 5381, 0};
+static void *findAmong(int most, const char *name) {
+	struct search s = {name, 5381, most, 0, 0};
 	for (const char *c = name; *c; c++) s.hash = s.hash * 33 + (uint8_t)*c;
 	dl_iterate_phdr(visit, &s);
 	return s.found;
 }
+
+static void *find(const char *name) { return findAmong(0, name); }
+
+// initial is one more than the number of libraries with which the process began, the first ones of its list.
+static int initial = 1;
+
+static int count(struct object *o, unsigned long size, void *data) {
+	(void)o, (void)size;
+	++*(int *)data;
+	return 0;
+}
+
+__attribute__((constructor)) static void countInitial(void) { dl_iterate_phdr(count, &initial); }
 
 // missing stands for a function that no library has: the program could not have called it without this library either.
 static int missing(void) {
@@ -123,36 +146,62 @@ static int missing(void) {
 	return errorOther;
 }
 
-// resolve returns the function of a name that begins with PMPI.
+// resolve returns the function of a name that begins with PMPI, or pmpi in Fortran, of the MPI library itself.
 SHARED static function *resolve(const char *name) {
 	function *f = find(name);
 	if (!f) f = find(name + 1);
 	return f ? f : (function *)missing;
 }
 
-// Sizes of messages.
-SHARED static int typeSize(word type) {
-	static function *f;
-	static word null;
-	// MPI_DATATYPE_NULL of MPICH and of the standard's binary interface (MPI 5.0, 20). Arguments that have no meaning may have it.
-	enum { nullMPICH = 0x0c000000, nullStandard = 0x200 };
-	if (!f) {
-		null = (word)find("ompi_mpi_datatype_null");
-		f = resolve("PMPI_Type_size");
-	}
-	int size = 0;
-	if (!type || type == null || type == nullMPICH || type == nullStandard || f(type, &size) || size < 0) return 0;
-	return size;
+// resolveNext returns the function that the program would call without this library. That is one of another tool with MPI's profiling
+// interface, if the program is linked with it. Of libraries that a program has loaded for itself, it is unknown which of them
+// calls: one can have stubs for programs without MPI, so that the function is that of the MPI library.
+SHARED static function *resolveNext(const char *name) {
+	function *f = findAmong(initial, name + 1);
+	return f ? f : resolve(name);
 }
 
-SHARED static int groupSize(word communicator) {
-	static function *isInter, *size, *remote;
-	if (!size) {
-		isInter = resolve("PMPI_Comm_test_inter"), remote = resolve("PMPI_Comm_remote_size"), size = resolve("PMPI_Comm_size");
+// KNOWN returns the result of a function that finds another one, which it calls once.
+#define KNOWN(resolve, name) ({ \
+		static function *known; \
+		function *f = __atomic_load_n(&known, __ATOMIC_RELAXED); \
+		if (!f) f = resolve(name), __atomic_store_n(&known, f, __ATOMIC_RELAXED); \
+		f; \
+	})
+
+// Sizes of messages.
+static word nullOpenMPI(void) {
+	static word known;
+	word null = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	// Without Open MPI, it is 1, which is no datatype.
+	if (!null) {
+		null = (word)find("ompi_mpi_datatype_null");
+		if (!null) null = 1;
+		__atomic_store_n(&known, null, __ATOMIC_RELAXED);
 	}
-	int inter = 0, n = 0;
-	if (isInter(communicator, &inter) || (inter ? remote : size)(communicator, &n)) return 0;
-	return n;
+	return null;
+}
+
+SHARED static int typeSize(word type) {
+	// MPI_DATATYPE_NULL of MPICH and of the standard's binary interface (MPI 5.0, 20). Arguments that have no meaning may have it.
+	enum { nullMPICH = 0x0c000000, nullStandard = 0x200 };
+	int size = 0;
+	if (!type || type == nullMPICH || type == nullStandard || type == nullOpenMPI()) return 0;
+	return KNOWN(resolve, "PMPI_Type_size")(type, &size) || size < 0 ? 0 : size;
+}
+
+// groupSize returns the number of the ranks of an own group, and targets that of the ranks to which one sends: in an intercommunicator, these are
+// those of the other group.
+SHARED static int groupSize(word communicator) {
+	int n = 0;
+	return KNOWN(resolve, "PMPI_Comm_size")(communicator, &n) ? 0 : n;
+}
+
+SHARED static int targets(word communicator) {
+	int isInter = 0, n = 0;
+	if (KNOWN(resolve, "PMPI_Comm_test_inter")(communicator, &isInter)) return 0;
+	if (!isInter) return groupSize(communicator);
+	return KNOWN(resolve, "PMPI_Comm_remote_size")(communicator, &n) ? 0 : n;
 }
 
 // Of counts, one of a type int is in the lower half of its word, and one of a function with the suffix _c takes all of it.
@@ -171,14 +220,25 @@ SHARED static uint64_t sum(int large, word counts, word type, int n) {
 static int isInPlace(word buffer) { return buffer == 1 || buffer == (word)-1; }
 static int isNoRoot(word root) { return (int32_t)root < 0; }
 
-// Counting a call.
-static struct call *slot(const char *name, char kind) {
-	uint32_t n = __atomic_fetch_add(&record->calls, 1, __ATOMIC_RELAXED);
+// Counting a call. A program can leave it by an exception too, or by longjmp, from a handler of errors or signals. self marks its place on
+// the stack.
+struct counted {
+	const struct counted *self;
+	struct record *record;
+	// row is the function's in the record, once it has one.
+	struct call **row;
+	const char *name;
+	uint64_t began, data;
+	char kind;
+};
+
+static struct call *slot(struct record *r, const char *name, char kind) {
+	uint32_t n = __atomic_fetch_add(&r->calls, 1, __ATOMIC_RELAXED);
 	if (n >= maxCalls) {
-		__atomic_store_n(&record->calls, maxCalls, __ATOMIC_RELAXED);
+		__atomic_store_n(&r->calls, maxCalls, __ATOMIC_RELAXED);
 		return 0;
 	}
-	struct call *c = &record->call[n];
+	struct call *c = &r->call[n];
 	name += sizeof "MPI_" - 1;
 	for (unsigned i = 0; i < sizeof c->name - 1 && name[i]; i++) c->name[i] = name[i];
 	c->kind = kind;
@@ -186,35 +246,47 @@ static struct call *slot(const char *name, char kind) {
 	return c;
 }
 
-SHARED static uint64_t enter(void) {
-	uint64_t at = now();
-	set(&record->entered, at);
-	set(&record->last, at);
-	return at;
+// counting returns the record in which a call counts, whose frame ends at a place on the stack; 0 if it does not. The stack grows downwards:
+// if a call is within another one, its frame ends below the other one, which still has its mark. If not, the program has left the other
+// call by longjmp.
+static struct record *counting(const void *end) {
+	const struct counted *other = outermost;
+	if (other && (word)end <= (word)other && other->self == other) return 0;
+	return __atomic_load_n(&record, __ATOMIC_ACQUIRE);
 }
 
-SHARED static void leave(struct call **known, const char *name, char kind, uint64_t began, uint64_t size) {
+SHARED static void enter(struct counted *c) {
+	c->began = now();
+	set(&c->record->entered, c->began);
+	set(&c->record->last, c->began);
+}
+
+SHARED static void leave(struct counted *counted) {
 	static struct call none;
-	uint64_t at = now(), took = at > began ? at - began : 0;
-	struct call *c = __atomic_load_n(known, __ATOMIC_RELAXED);
+	struct record *r = counted->record;
+	outermost = 0;
+	// An exception can end it before its data is known.
+	if (!counted->began) return;
+	uint64_t at = now(), took = at > counted->began ? at - counted->began : 0;
+	struct call *c = __atomic_load_n(counted->row, __ATOMIC_RELAXED);
 	if (!c) {
 		// Two threads may take a slot each: the agent adds up those of the same name.
-		c = slot(name, kind);
+		c = slot(r, counted->name, counted->kind);
 		if (!c) c = &none;
-		__atomic_store_n(known, c, __ATOMIC_RELAXED);
+		__atomic_store_n(counted->row, c, __ATOMIC_RELAXED);
 	}
 	add(&c->count, 1);
 	add(&c->nanoseconds, took);
-	add(&record->communication, took);
-	if (kind == 'c') add(&record->collective, took);
-	if (size) {
+	add(&r->communication, took);
+	if (counted->kind == 'c') add(&r->collective, took);
+	if (counted->data) {
 		int class = 0;
-		for (uint64_t limit = 64; class < sizeClasses - 1 && size > limit; limit *= 16) class++;
-		add(&record->sizes[class], 1);
-		add(&c->bytes, size);
+		for (uint64_t limit = 64; class < sizeClasses - 1 && counted->data > limit; limit *= 16) class++;
+		add(&r->sizes[class], 1);
+		add(&c->bytes, counted->data);
 	}
-	set(&record->entered, 0);
-	set(&record->last, at);
+	set(&r->entered, 0);
+	set(&r->last, at);
 }
 
 // Beginning and end.
@@ -236,7 +308,7 @@ static void begin(void) {
 	const char *folder = getenv("MPI_AGENT_PROFILE");
 	char fresh[1024], path[1024];
 	int process = getpid();
-	if (record || !folder || *folder != '/') return;
+	if (__atomic_load_n(&record, __ATOMIC_RELAXED) || !folder || *folder != '/') return;
 	if (snprintf(fresh, sizeof fresh, "%s/%d.new", folder, process) >= (int)sizeof fresh) return;
 	snprintf(path, sizeof path, "%s/%d.profile", folder, process);
 	unlink(fresh);
@@ -264,35 +336,30 @@ static void begin(void) {
 
 #define PUBLIC __attribute__((visibility("default")))
 
+// Functions to begin may call each other: the first one that returns begins.
 PUBLIC int MPI_Init(word count, word arguments) {
-	depth++;
-	int result = resolve("PMPI_Init")(count, arguments);
-	if (!--depth && !result) begin();
+	int result = KNOWN(resolveNext, "PMPI_Init")(count, arguments);
+	if (!result) begin();
 	return result;
 }
 
 PUBLIC int MPI_Init_thread(word count, word arguments, word required, word provided) {
-	depth++;
-	int result = resolve("PMPI_Init_thread")(count, arguments, required, provided);
-	if (!--depth && !result) begin();
+	int result = KNOWN(resolveNext, "PMPI_Init_thread")(count, arguments, required, provided);
+	if (!result) begin();
 	return result;
 }
 
 SHARED static void finish(void) {
-	struct record *r = record;
-	if (r && !r->end) {
-		record = 0;
-		set(&r->last, now());
-		set(&r->end, r->last);
-	}
+	struct record *r = __atomic_exchange_n(&record, 0, __ATOMIC_ACQ_REL);
+	// A process that the rank has forked shares its page: Python's mpi4py calls MPI_Finalize at the end of such a process too.
+	if (!r || r->process != (uint32_t)getpid()) return;
+	set(&r->last, now());
+	set(&r->end, r->last);
 }
 
 PUBLIC int MPI_Finalize(void) {
 	finish();
-	depth++;
-	int result = resolve("PMPI_Finalize")();
-	depth--;
-	return result;
+	return KNOWN(resolveNext, "PMPI_Finalize")();
 }
 
 // WRAP defines a function with so many arguments a1, a2, ... that counts its calls. size is the number of bytes of the data that
@@ -324,24 +391,23 @@ PUBLIC int MPI_Finalize(void) {
 #define A12 A11, a12
 #define A13 A12, a13
 
+// COUNT counts the rest of a function. Functions of MPI that size needs are within the call.
+#define COUNT(shown, kind, size) \
+	struct counted counted __attribute__((cleanup(leave))) = {&counted, r, &row, shown, 0, 0, kind}; \
+	outermost = &counted; \
+	counted.data = (size); \
+	enter(&counted)
+
 #define DEFINE(name, shown, isLarge, kind, n, size) \
 	PUBLIC int name(P##n) { \
-		static function *f; \
-		static struct call *known; \
+		static struct call *row; \
 		enum { large = isLarge }; \
-		function *call = __atomic_load_n(&f, __ATOMIC_RELAXED); \
-		if (!call) { \
-			call = resolve("P" #name); \
-			__atomic_store_n(&f, call, __ATOMIC_RELAXED); \
-		} \
-		if (depth || !record) return call(A##n); \
+		function *call = KNOWN(resolveNext, "P" #name); \
+		struct record *r = counting(__builtin_dwarf_cfa()); \
 		(void)large; \
-		depth++; \
-		uint64_t contributed = (size), began = enter(); \
-		int result = call(A##n); \
-		leave(&known, shown, kind, began, contributed); \
-		depth--; \
-		return result; \
+		if (!r) return call(A##n); \
+		COUNT(shown, kind, size); \
+		return call(A##n); \
 	}
 #define WRAP(name, kind, n) DEFINE(name, #name, 0, kind, n, 0)
 // Functions with counts have a second form, for large counts (MPI 4.0, 2.5.8).
@@ -392,8 +458,8 @@ COLLECTIVE(MPI_Scatter, MPI_Iscatter, 8, 9, isInPlace(a4) || isNoRoot(a7) ? 0 : 
 COLLECTIVE(MPI_Scatterv, MPI_Iscatterv, 9, 10, isInPlace(a5) || isNoRoot(a8) ? 0 : bytes(large, a6, a7))
 COLLECTIVE(MPI_Allgather, MPI_Iallgather, 7, 8, bytes(large, a5, a6))
 COLLECTIVE(MPI_Allgatherv, MPI_Iallgatherv, 8, 9, isInPlace(a1) ? 0 : bytes(large, a2, a3))
-COLLECTIVE(MPI_Alltoall, MPI_Ialltoall, 7, 8, bytes(large, a5, a6) * (uint64_t)groupSize(a7))
-COLLECTIVE(MPI_Alltoallv, MPI_Ialltoallv, 9, 10, isInPlace(a1) ? 0 : sum(large, a2, a4, groupSize(a9)))
+COLLECTIVE(MPI_Alltoall, MPI_Ialltoall, 7, 8, bytes(large, a5, a6) * (uint64_t)targets(a7))
+COLLECTIVE(MPI_Alltoallv, MPI_Ialltoallv, 9, 10, isInPlace(a1) ? 0 : sum(large, a2, a4, targets(a9)))
 COLLECTIVE(MPI_Alltoallw, MPI_Ialltoallw, 9, 10, 0)
 
 // Communication of one side.
@@ -413,8 +479,9 @@ WRAP(MPI_Win_wait, 'p', 1)
 // have no buffer: they are counted here. The others of MPICH and Intel MPI call functions of C that are counted above.
 static int isOpenMPI(void) {
 	static int known;
-	if (!known) known = find("ompi_mpi_comm_world") ? 1 : -1;
-	return known > 0;
+	int is = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	if (!is) is = find("ompi_mpi_comm_world") ? 1 : -1, __atomic_store_n(&known, is, __ATOMIC_RELAXED);
+	return is > 0;
 }
 
 static int32_t value(word reference) { return *(int32_t *)reference; }
@@ -422,8 +489,9 @@ static int32_t value(word reference) { return *(int32_t *)reference; }
 // inC returns a handle of C; only Open MPI has other handles in Fortran.
 typedef word conversion(int);
 SHARED static word inC(conversion **known, const char *name, word reference) {
-	if (!*known) *known = (conversion *)find(name);
-	return *known ? (*known)(value(reference)) : 0;
+	conversion *f = __atomic_load_n(known, __ATOMIC_RELAXED);
+	if (!f) f = (conversion *)find(name), __atomic_store_n(known, f, __ATOMIC_RELAXED);
+	return f ? f(value(reference)) : 0;
 }
 
 SHARED static uint64_t fortranBytes(word count, word type) {
@@ -431,28 +499,22 @@ SHARED static uint64_t fortranBytes(word count, word type) {
 	return isOpenMPI() ? bytes(0, (word)value(count), inC(&f, "PMPI_Type_f2c", type)) : 0;
 }
 
-SHARED static uint64_t fortranGroup(word communicator) {
+SHARED static uint64_t fortranGroup(word communicator, int isTargets) {
 	static conversion *f;
-	return isOpenMPI() ? (uint64_t)groupSize(inC(&f, "PMPI_Comm_f2c", communicator)) : 0;
-}
-
-SHARED static function *resolveFortran(const char *name) {
-	function *f = find(name);
-	return f ? f : (function *)missing;
+	if (!isOpenMPI()) return 0;
+	word c = inC(&f, "PMPI_Comm_f2c", communicator);
+	return (uint64_t)(isTargets ? targets(c) : groupSize(c));
 }
 
 #define FORTRAN_BEGIN(name, n) \
 	PUBLIC void name(P##n) { \
-		depth++; \
-		resolveFortran(#name)(A##n); \
-		if (!--depth && (!a##n || !value(a##n))) begin(); \
+		KNOWN(resolveNext, "p" #name)(A##n); \
+		if (!a##n || !value(a##n)) begin(); \
 	}
 #define FORTRAN_END(name) \
 	PUBLIC void name(P1) { \
 		finish(); \
-		depth++; \
-		resolveFortran(#name)(A1); \
-		depth--; \
+		KNOWN(resolveNext, "p" #name)(A1); \
 	}
 FORTRAN_BEGIN(mpi_init_, 1)
 FORTRAN_BEGIN(mpi_init_f08_, 1)
@@ -463,22 +525,15 @@ FORTRAN_END(mpi_finalize_f08_)
 
 #define DEFINE_FORTRAN(name, shown, isCounted, kind, n, size) \
 	PUBLIC void name(P##n) { \
-		static function *f; \
-		static struct call *known; \
-		function *call = __atomic_load_n(&f, __ATOMIC_RELAXED); \
-		if (!call) { \
-			call = resolveFortran(#name); \
-			__atomic_store_n(&f, call, __ATOMIC_RELAXED); \
-		} \
-		if (depth || !record || !(isCounted)) { \
+		static struct call *row; \
+		function *call = KNOWN(resolveNext, "p" #name); \
+		struct record *r = counting(__builtin_dwarf_cfa()); \
+		if (!r || !(isCounted)) { \
 			call(A##n); \
 			return; \
 		} \
-		depth++; \
-		uint64_t contributed = (size), began = enter(); \
+		COUNT(shown, kind, size); \
 		call(A##n); \
-		leave(&known, shown, kind, began, contributed); \
-		depth--; \
 	}
 #define FORTRAN(lower, name, kind, n, size) \
 	DEFINE_FORTRAN(mpi_##lower##_, #name, isOpenMPI(), kind, n, size) DEFINE_FORTRAN(mpi_##lower##_f08_, #name, 1, kind, n, size)
@@ -526,8 +581,8 @@ FORTRAN(exscan, MPI_Exscan, 'c', 7, fortranBytes(a3, a4))
 FORTRAN(iexscan, MPI_Iexscan, 'p', 8, fortranBytes(a3, a4))
 FORTRAN(reduce_scatter, MPI_Reduce_scatter, 'c', 7, 0)
 FORTRAN(ireduce_scatter, MPI_Ireduce_scatter, 'p', 8, 0)
-FORTRAN(reduce_scatter_block, MPI_Reduce_scatter_block, 'c', 7, fortranBytes(a3, a4) * fortranGroup(a6))
-FORTRAN(ireduce_scatter_block, MPI_Ireduce_scatter_block, 'p', 8, fortranBytes(a3, a4) * fortranGroup(a6))
+FORTRAN(reduce_scatter_block, MPI_Reduce_scatter_block, 'c', 7, fortranBytes(a3, a4) * fortranGroup(a6, 0))
+FORTRAN(ireduce_scatter_block, MPI_Ireduce_scatter_block, 'p', 8, fortranBytes(a3, a4) * fortranGroup(a6, 0))
 FORTRAN(gather, MPI_Gather, 'c', 9, 0)
 FORTRAN(igather, MPI_Igather, 'p', 10, 0)
 FORTRAN(gatherv, MPI_Gatherv, 'c', 10, 0)
@@ -540,8 +595,8 @@ FORTRAN(allgather, MPI_Allgather, 'c', 8, fortranBytes(a5, a6))
 FORTRAN(iallgather, MPI_Iallgather, 'p', 9, fortranBytes(a5, a6))
 FORTRAN(allgatherv, MPI_Allgatherv, 'c', 9, 0)
 FORTRAN(iallgatherv, MPI_Iallgatherv, 'p', 10, 0)
-FORTRAN(alltoall, MPI_Alltoall, 'c', 8, fortranBytes(a5, a6) * fortranGroup(a7))
-FORTRAN(ialltoall, MPI_Ialltoall, 'p', 9, fortranBytes(a5, a6) * fortranGroup(a7))
+FORTRAN(alltoall, MPI_Alltoall, 'c', 8, fortranBytes(a5, a6) * fortranGroup(a7, 1))
+FORTRAN(ialltoall, MPI_Ialltoall, 'p', 9, fortranBytes(a5, a6) * fortranGroup(a7, 1))
 FORTRAN(alltoallv, MPI_Alltoallv, 'c', 10, 0)
 FORTRAN(ialltoallv, MPI_Ialltoallv, 'p', 11, 0)
 FORTRAN(alltoallw, MPI_Alltoallw, 'c', 10, 0)

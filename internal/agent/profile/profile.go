@@ -63,19 +63,28 @@ func New(launchOf func(pid int) string) *Profiler {
 // extension is that of the file of a record.
 const extension = ".profile"
 
-// preload is the variable that lists libraries to load before all others (ld.so(8)).
-const preload = "LD_PRELOAD"
+const (
+	// preload is the variable that lists libraries to load before all others (ld.so(8)).
+	preload = "LD_PRELOAD"
+	// sanitizer has the options of AddressSanitizer, of which the last one counts. Its shared library ends programs in which another one
+	// comes before it, as a preloaded one does, unless anyOrder allows that. The order matters for functions of the C library alone.
+	sanitizer, anyOrder = "ASAN_OPTIONS", "verify_asan_link_order=0"
+)
 
 // Env returns an environment in which programs are profiled: the library is preloaded, after those of the user.
 func (p *Profiler) Env(env []string) []string {
 	if p.folder == "" || !p.hasLibrary() {
 		return env
 	}
-	libraries := p.library
-	if own := environ.Get(env, preload); own != "" {
-		libraries = own + ":" + libraries
+	return appendTo(appendTo(env, preload, p.library), sanitizer, anyOrder)
+}
+
+// appendTo returns an environment in which a list with colons has one more value.
+func appendTo(env []string, list, value string) []string {
+	if own := environ.Get(env, list); own != "" {
+		value = own + ":" + value
 	}
-	return environ.Set(env, preload, libraries)
+	return environ.Set(env, list, value)
 }
 
 func (p *Profiler) hasLibrary() bool {

@@ -2,14 +2,19 @@ package profile
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -26,17 +31,24 @@ func compile(t *testing.T, arguments ...string) {
 	}
 }
 
-// TestLibrary: the library counts the calls of a program, for MPI libraries with either kind of handles, also of one that loads MPI for
-// itself alone and of one that is killed; and leaves programs alone that do not use MPI.
-func TestLibrary(t *testing.T) {
+// buildLibrary compiles the library, or skips the test if that is not possible.
+func buildLibrary(t *testing.T) string {
+	t.Helper()
 	for _, tool := range []string{"sh", "gcc"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			t.Skip(tool + " is not installed")
 		}
 	}
-	folder := t.TempDir()
-	library := filepath.Join(folder, "libmpi-profile.so")
+	library := filepath.Join(t.TempDir(), "libmpi-profile.so")
 	compile(t, "sh", "../library/build.sh", library)
+	return library
+}
+
+// TestLibrary: the library counts the calls of a program, for MPI libraries with either kind of handles, also of one that loads MPI for
+// itself alone and of one that is killed; and leaves programs alone that do not use MPI.
+func TestLibrary(t *testing.T) {
+	folder := t.TempDir()
+	library := buildLibrary(t)
 	for handles, flags := range map[string][]string{"pointers": nil, "integers": {"-DINTEGERS"}} {
 		mpi, program := filepath.Join(folder, handles+".so"), filepath.Join(folder, handles)
 		// Warnings about casts between pointers and integers are beside the point.
@@ -99,6 +111,130 @@ func TestLibrary(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
+}
+
+// TestUnusualPrograms: with the library, a program ends as without it, whatever is in its process, and its calls count.
+func TestUnusualPrograms(t *testing.T) {
+	library, folder := buildLibrary(t), t.TempDir()
+	t.Run("needs", func(t *testing.T) { checkNeeds(t, library) })
+	inFolder := func(name string) string { return filepath.Join(folder, name) }
+	build := func(name string, arguments ...string) string {
+		t.Helper()
+		compile(t, append([]string{"gcc", "-w", "-o", inFolder(name)}, arguments...)...)
+		return inFolder(name)
+	}
+	mpi := build("mpi.so", "-shared", "-fPIC", "-fexceptions", "testdata/mpi.c")
+	tool := build("tool.so", "-shared", "-fPIC", "testdata/tool.c", mpi)
+	special := build("special", "testdata/special.c", mpi, "-pthread")
+	common := []agentapi.CallProfile{
+		{Call: "Alltoallv", Count: 1, Bytes: 24}, {Call: "Barrier", Count: 1}, {Call: "Gather", Count: 1}, {Call: "Send", Count: 3, Bytes: 16000 + 4<<40}, {Call: "Sendrecv", Count: 1, Bytes: 80},
+	}
+	for name, test := range map[string]struct {
+		command []string
+		env     []string
+		printed string
+		calls   []agentapi.CallProfile
+		// in is the least time in MPI, in milliseconds.
+		in int64
+	}{
+		"a process that it forked ends MPI": {command: []string{special, "fork"}, calls: []agentapi.CallProfile{{Call: "Barrier", Count: 1}}, in: 20},
+		"a thread is in a call at the end":  {command: []string{special, "thread"}, calls: []agentapi.CallProfile{{Call: "Send", Count: 1, Bytes: 4}}},
+		"longjmp":                           {command: []string{special, "longjmp"}, calls: []agentapi.CallProfile{{Call: "Barrier", Count: 3}}, in: 60},
+		"an intercommunicator": {
+			command: []string{special, "intercommunicator"},
+			calls:   []agentapi.CallProfile{{Call: "Alltoallv", Count: 1, Bytes: 24}, {Call: "Barrier", Count: 1}, {Call: "Reduce_scatter", Count: 1, Bytes: 12}}, in: 60,
+		},
+		"another tool of MPI": {
+			command: []string{build("tooled", "testdata/program.c", "-Wl,--no-as-needed", tool, mpi)},
+			// A call of the MPI library itself is the last one.
+			printed: "send 1000\nsend 1000\nsend 0\n", calls: common, in: 140,
+		},
+		"libraries that are loaded later, of which one has stubs of MPI": {
+			command: []string{
+				build("host", "testdata/host.c", "-ldl"), build("stubs.so", "-shared", "-fPIC", "testdata/stubs.c"),
+				build("module.so", "-shared", "-fPIC", "-Dmain=program", "testdata/program.c", mpi),
+			},
+			calls: common, in: 140,
+		},
+		"all symbols are resolved at the start": {command: []string{build("program", "testdata/program.c", mpi)}, env: []string{"LD_BIND_NOW=1"}, calls: common, in: 140},
+	} {
+		t.Run(name, func(t *testing.T) { runProfiled(t, library, test.command, test.env, test.printed, test.calls, test.in) })
+	}
+	t.Run("an exception", func(t *testing.T) {
+		if _, err := exec.LookPath("g++"); err != nil {
+			t.Skip("g++ is not installed")
+		}
+		program := inFolder("exceptions")
+		compile(t, "g++", "-w", "-o", program, "testdata/exceptions.cc", mpi)
+		runProfiled(t, library, []string{program}, nil, "", []agentapi.CallProfile{{Call: "Barrier", Count: 1}, {Call: "Send", Count: 1, Bytes: 40}}, 20)
+	})
+	t.Run("AddressSanitizer", func(t *testing.T) {
+		program := inFolder("sanitized")
+		if out, err := exec.CommandContext(t.Context(), "gcc", "-w", "-fsanitize=address", "-o", program, "testdata/program.c", mpi).CombinedOutput(); err != nil {
+			t.Skipf("gcc has no AddressSanitizer: %s", out)
+		}
+		// Leaks cannot be found in a process that is traced.
+		runProfiled(t, library, []string{program}, []string{"ASAN_OPTIONS=detect_leaks=0"}, "", common, 140)
+	})
+}
+
+// runProfiled runs a command with the library, and checks what it prints and its calls, by name, and their time in milliseconds.
+func runProfiled(t *testing.T, library string, command, env []string, printed string, calls []agentapi.CallProfile, in int64) {
+	t.Helper()
+	p := &Profiler{folder: t.TempDir(), library: library, runs: map[string]*run{}}
+	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	cmd.Env = p.Env(append([]string{agentapi.EnvProfile + "=" + p.folder}, env...))
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != printed {
+		t.Errorf("%v: %s", err, out)
+	}
+	got := p.Get()
+	if len(got.Ranks) != 1 || got.Ranks[0].Communication < in {
+		t.Errorf("the ranks are %+v, want one that is in MPI for %d ms", got.Ranks, in)
+	}
+	byName := map[string]agentapi.CallProfile{}
+	for _, c := range got.Calls {
+		of := byName[c.Call]
+		byName[c.Call] = agentapi.CallProfile{Call: c.Call, Count: of.Count + c.Count, Bytes: of.Bytes + c.Bytes}
+	}
+	sorted := slices.SortedFunc(maps.Values(byName), func(a, b agentapi.CallProfile) int { return strings.Compare(a.Call, b.Call) })
+	if diff := cmp.Diff(calls, sorted); diff != "" {
+		t.Errorf("the calls differ (-want +got):\n%s", diff)
+	}
+}
+
+// checkNeeds checks that the library can be loaded with any C library, and into a process without the parts of gcc's library for exceptions.
+func checkNeeds(t *testing.T, library string) {
+	t.Helper()
+	file, err := elf.Open(library)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if libraries, err := file.ImportedLibraries(); err != nil || len(libraries) > 0 {
+		t.Errorf("it needs %q: %v", libraries, err)
+	}
+	symbols, err := file.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var needs, optional []string
+	for _, s := range symbols {
+		switch {
+		case s.Section != elf.SHN_UNDEF:
+		case elf.ST_BIND(s.Info) == elf.STB_WEAK:
+			optional = append(optional, s.Name)
+		default:
+			needs = append(needs, s.Name)
+		}
+	}
+	slices.Sort(needs)
+	slices.Sort(optional)
+	if diff := cmp.Diff(strings.Fields("clock_gettime close dl_iterate_phdr getenv getpid mmap open rename snprintf unlink write"), needs); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"_Unwind_Resume", "__gcc_personality_v0"}, optional); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // checkProfile compares a profile of testdata/program.c. Each of its 7 calls takes 20 ms.
@@ -225,17 +361,44 @@ func TestHostileRecords(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.folder, "short"+extension), []byte(magic), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// Files that are none, or are elsewhere: opening one may take for ever.
+	outside := filepath.Join(t.TempDir(), "outside")
+	if err := errors.Join(
+		os.WriteFile(outside, page(func(d []byte) { binary.NativeEndian.PutUint32(d[12:], mostRank-1) }), 0o600),
+		os.Symlink(outside, filepath.Join(p.folder, "link"+extension)),
+		os.Symlink("fifo"+extension, filepath.Join(p.folder, "toFIFO"+extension)),
+		os.Mkdir(filepath.Join(p.folder, "folder"+extension), 0o700),
+		unix.Mkfifo(filepath.Join(p.folder, "fifo"+extension), 0o600),
+		os.WriteFile(filepath.Join(p.folder, "huge"+extension), []byte("x"), 0o600),
+		os.Truncate(filepath.Join(p.folder, "huge"+extension), 1<<40),
+	); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
-		got := p.Get()
+		got := getSoon(t, p)
 		if got == nil || len(got.Calls) > agentapi.MaxProfileCalls || len(got.Ranks) > mostRanks || got.RankCount == 0 {
 			t.Fatalf("%+v", got)
 		}
 		for _, r := range got.Ranks {
-			if r.Rank < 0 || r.Elapsed < 0 || r.Communication < 0 || r.Communication > r.Elapsed {
+			if r.Rank == mostRank-1 || r.Rank < 0 || r.Elapsed < 0 || r.Communication < 0 || r.Communication > r.Elapsed {
 				t.Errorf("%+v", r)
 			}
 		}
 	}
+}
+
+// getSoon returns the profile, which it does not take long to read.
+func getSoon(t *testing.T, p *Profiler) *agentapi.Profile {
+	t.Helper()
+	got := make(chan *agentapi.Profile, 1)
+	go func() { got <- p.Get() }()
+	select {
+	case profile := <-got:
+		return profile
+	case <-time.After(10 * time.Second):
+		t.Fatal("reading the records takes too long")
+	}
+	return nil
 }
 
 // TestRuns: a profile is of the run of MPI's launcher that began last, also while ranks of an earlier one run. Others are named, and those of
@@ -317,10 +480,11 @@ func TestEnv(t *testing.T) {
 		t.Errorf("without the library: %q, %+v", got, p.Get())
 	}
 	p.library = "/proc/self/exe"
-	if diff := cmp.Diff([]string{"A=b", "LD_PRELOAD=/proc/self/exe"}, p.Env([]string{"A=b"})); diff != "" {
+	if diff := cmp.Diff([]string{"A=b", "LD_PRELOAD=/proc/self/exe", "ASAN_OPTIONS=verify_asan_link_order=0"}, p.Env([]string{"A=b"})); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"LD_PRELOAD=own.so:/proc/self/exe"}, p.Env([]string{"LD_PRELOAD=own.so"})); diff != "" {
+	want := []string{"LD_PRELOAD=own.so:/proc/self/exe", "ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0"}
+	if diff := cmp.Diff(want, p.Env([]string{"LD_PRELOAD=own.so", "ASAN_OPTIONS=detect_leaks=0"})); diff != "" {
 		t.Error(diff)
 	}
 	// A container that runs again has the files of its earlier run, and other files are not the agent's.

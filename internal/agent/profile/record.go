@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -40,13 +42,17 @@ const (
 	longest = 1 << 60
 )
 
-// readRecord reads the record of a rank; false if the file has none.
+// readRecord reads the record of a rank; false if the file has none. Programs of the job can make anything in its place that would take
+// long to open: a FIFO, or a symbolic link to a server that does not answer.
 func readRecord(path string) (record, bool) {
-	file, err := os.Open(path)
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return record{}, false
 	}
 	defer file.Close()
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return record{}, false
+	}
 	data := make([]byte, pageSize)
 	if _, err := io.ReadFull(file, data); err != nil {
 		return record{}, false

@@ -19,13 +19,22 @@ static int take(void) {
 	int MPI_##name(__VA_ARGS__) __attribute__((weak, alias("PMPI_" #name))); \
 	int PMPI_##name(__VA_ARGS__)
 
+/* The handler of errors gets those of a rank that does not exist. */
+void (*handleErrors)(void);
+
 DEFINE(Init, int *count, char ***arguments) { return count && arguments ? take() : 1; }
 DEFINE(Finalize, void) { return take(); }
 DEFINE(Type_size, Handle type, int *size) { *size = (int)(long)type; return 0; }
-DEFINE(Comm_test_inter, Handle communicator, int *flag) { *flag = 0; return !communicator; }
-DEFINE(Comm_size, Handle communicator, int *size) { *size = 3; return !communicator; }
+/* Communicator 2 is an intercommunicator of a group of 2 ranks, and 3 others. */
+DEFINE(Comm_test_inter, Handle communicator, int *flag) { *flag = communicator == (Handle)2; return !communicator; }
+DEFINE(Comm_size, Handle communicator, int *size) { *size = communicator == (Handle)2 ? 2 : 3; return !communicator; }
+DEFINE(Comm_remote_size, Handle communicator, int *size) { *size = 3; return communicator != (Handle)2; }
 DEFINE(Send, const void *data, int count, Handle type, int to, int tag, Handle communicator) {
+	if (to == -9 && handleErrors) handleErrors();
 	return !data || count < 0 || !type || to != -1 || tag != 7 || !communicator ? 1 : take();
+}
+DEFINE(Reduce_scatter, const void *data, void *to, const int counts[], Handle type, Handle operation, Handle communicator) {
+	return data && to && counts && type && operation && communicator ? take() : 1;
 }
 /* A library may call its own functions: they are no calls of the program. */
 DEFINE(Barrier, Handle communicator) { return communicator ? MPI_Send("", 0, (Handle)8, -1, 7, communicator) : 1; }
