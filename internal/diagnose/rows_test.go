@@ -426,6 +426,12 @@ while attempting to start process rank 0.
 		}).with(launcherLeft(agentapi.Summary{
 			HostsExpected: 4, SlotsExpected: 8, ExitCode: new(int32(255)), Hosts: []agentapi.HostTrouble{{Host: "2", Code: agentapi.UnknownHost, Message: "it is no host of this job, and its name cannot be resolved"}},
 		}, 255))},
+		"22-launcher-of-deepspeed": {codes.ApplicationFailed, failed(1, "ValueError: no data", launcherRuns("deepspeed", "--hostfile", "/etc/mpi/hostfile", "--launcher", "pdsh", "train.py")).with(
+			launcherLeft(agentapi.Summary{HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, ExitCode: new(int32(1))}, 1))},
+		"22-batch-launcher-before-mpirun": {codes.ApplicationFailed, failed(1, "ERROR: No matching distribution found for torch==9.9", launcherRuns("bash", "-ec", "pip install torch==9.9\nmpirun -n 4 pi"), batchVariable).with(
+			launcherLeft(agentapi.Summary{HostsExpected: 4, SlotsExpected: 8, ExitCode: new(int32(1))}, 1))},
+		"22-batch-launcher-by-a-variable": {codes.LaunchRefused, failed(255, "[mpiexec@pi-launcher] HYDT_bscd_slurm_launch_procs (tools/bootstrap/external/slurm_launch.c:63): error finding srun", launcherRuns("bash", "-ec", "mpirun -n 4 pi"), batchVariable).with(
+			launcherLeft(agentapi.Summary{HostsExpected: 4, SlotsExpected: 8, Launches: 1, ExitCode: new(int32(255))}, 255))},
 		"22-mode-without-execution": {codes.ProgramMissing, failed(1, "--------------------------------------------------------------------------\nprterun was unable to launch the specified application as it lacked\npermissions to execute an executable:\n\n   Executable: /app/bench.sh\n   Node: pi-worker-0\n\nwhile attempting to start process rank 0.\n--------------------------------------------------------------------------", func(j *mpi.Job) {
 			spec := &j.Workers.Template.Spec
 			spec.Volumes = []corev1.Volume{{Name: "app", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "bench"}}}}}
@@ -963,6 +969,13 @@ Executable: PROGRAM
 // workersRun gives the workers a command of their own.
 func workersRun(words ...string) func(*mpi.Job) {
 	return func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].Command = words }
+}
+
+// batchVariable has MPI start its processes by a batch system.
+func batchVariable(j *mpi.Job) {
+	mpich(j)
+	main := &j.Launcher.Template.Spec.Containers[0]
+	main.Env = append(main.Env, corev1.EnvVar{Name: "HYDRA_LAUNCHER", Value: "slurm"})
 }
 
 // launcherRuns gives the launcher a command.
