@@ -396,6 +396,15 @@ on node pi-worker-0. More information may be available above.
 			Code: agentapi.RankFailed, ExitCode: new(int32(127)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 127, Program: "env"}},
 		}, 127))},
 		"21-windows-line-ends-of-bash":         {codes.WindowsLineEnds, failed(126, `bash: ./train.sh: /bin/bash^M: bad interpreter: No such file or directory`)},
+		"21-script-continues-and-a-rank-crashes": {codes.SegmentationFault, failed(139, "/scripts/run.sh: line 1: module: command not found\nstep 1\nstep 2\nstep 3\nstep 4", launcherRuns("bash", "/scripts/run.sh")).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(139)), Launches: 1, Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 139, Signal: 11, Program: "solver"}},
+		}, 139))},
+		"21-script-continues-and-a-rank-fails": {codes.ApplicationFailed, failed(3, "/scripts/run.sh: line 1: module: command not found\nstep 1\nstep 2\nstep 3\nstep 4", launcherRuns("bash", "/scripts/run.sh")).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(3)), Launches: 1, Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 3, Program: "solver"}},
+		}, 3))},
+		"21-program-of-a-ranks-script-that-ends-otherwise": {codes.ProgramMissing, failed(1, "/scripts/rank.sh: line 1: prepare: command not found").with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(1)), Launches: 1, Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 1, Program: "bash"}},
+		}, 1))},
 		"21-windows-line-ends-within-a-script": {codes.WindowsLineEnds, failed(127, `/data/train.sh: line 2: $'mpirun\r': command not found`)},
 		"21-builtin-of-bash":                   {codes.ProgramMissing, failed(127, `sh: 1: source: not found`)},
 		"21-python-without-its-number":         {codes.ProgramMissing, failed(127, `/bin/sh: 1: python: not found`)},
