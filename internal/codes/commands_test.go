@@ -23,7 +23,7 @@ var special = []codes.Entry{
 	codes.ProviderMissing, codes.UCXTransportMissing, codes.PeersUnreachable, codes.ProgramNotAccessible, codes.TensorsMissing, codes.ProbeNotExecuted, codes.Throttling, codes.HelperOfOtherMPI, codes.BatchLauncher, codes.ModeWithoutExecution,
 	codes.ServiceAccountMissing, codes.PriorityClassMissing, codes.RuntimeClassMissing, codes.RuntimeClassElsewhere, codes.AboveLimitRange, codes.BelowLimitRange,
 	codes.WithoutResources, codes.AboveRequestRatio, codes.QuotaNeedsResources, codes.NamespaceSelectsNodes, codes.TolerationsNotAllowed, codes.SecretNotOfAccount,
-	codes.AffinityNotAllowed, codes.UndefinedInScript,
+	codes.AffinityNotAllowed, codes.UndefinedInScript, codes.WaitsForStorage,
 }
 
 // allEntries are the definitions of all codes, with special cases and those of programs' own errors.

@@ -94,23 +94,27 @@ func stalled(p *input) []Finding {
 }
 
 var (
-	// askedRanks is the number of ranks in a command.
-	askedRanks = regexp.MustCompile(`\s-{1,2}(?:n|np|c)[\s=]+(\d+)\s`)
+	// askedRanks is the number of ranks in the options of MPI's launcher.
+	askedRanks = regexp.MustCompile(`(?:^|\s)-{1,2}(?:n|np|c)[\s=]+(\d+)(?:\s|$)`)
 	// listedRank is a number in the agent's lists of ranks.
 	listedRank = regexp.MustCompile(`\b\d+\b`)
+	// waitsForFile is a rank that waits for its files.
+	waitsForFile = regexp.MustCompile(`; rank (\d+) waits for (` + agentapi.ForFileServer + `|` + agentapi.ForStorage + `)(?:;|$)`)
 )
 
 // endedUnseen returns the rank that has ended with an error before it called MPI, while all others wait for it there: MPICH does not end them.
 // It is the only one of the ranks that the command asks for which the agent does not see wait, and the log has an error; "" otherwise.
 func (p *input) endedUnseen(text string, lines []string) string {
-	asked := askedRanks.FindStringSubmatch(p.LauncherCommand())
-	_, lists, _ := strings.Cut(text, "; ")
-	listed := listedRank.FindAllString(lists, -1)
-	if asked == nil || loglines.FirstError(lines) == nil || asked[1] != strconv.Itoa(len(listed)+1) {
+	d := doingsIn(text)
+	listed, launches := d.listed(), mpi.OptionsOfLaunchers(p.LauncherCommand())
+	if d.cut || len(launches) != 1 || loglines.FirstError(lines) == nil {
+		return ""
+	}
+	if asked := askedRanks.FindStringSubmatch(launches[0]); asked == nil || asked[1] != strconv.Itoa(len(listed)+1) {
 		return ""
 	}
 	for rank := range len(listed) + 1 {
-		if !slices.Contains(listed, strconv.Itoa(rank)) {
+		if !slices.Contains(listed, rank) {
 			return strconv.Itoa(rank)
 		}
 	}
@@ -131,9 +135,19 @@ func (p *input) nameGone(text string, lines []string, figures map[string]string)
 func nameAwaited(text string, lines []string, figures map[string]string) {
 	rank, does := aloneIn(text)
 	if ended := endedPrograms(lines); ended != "" {
-		figures["alone"] = "The job is stuck: the others wait for " + ended + ", whose program has ended without the calls that the others make."
-		rank = loneRank(ended)
-	} else if rank != "" {
+		d := doingsIn(text)
+		rank = ""
+		switch late, known := d.late(ended); {
+		case len(late) == 0:
+			figures["alone"] = "The others wait for " + ended + ", whose program has probably ended without the calls that the others make."
+			rank = loneRank(ended)
+		case len(late) == 1 && known:
+			rank, does = strconv.Itoa(late[0]), d.does(late[0])
+		}
+	}
+	if file := waitsForFile.FindStringSubmatch(text); file != nil {
+		rank, figures["storage"] = file[1], file[2]
+	} else if rank != "" && figures["alone"] == "" {
 		figures["alone"] = "The job is probably stuck: the others wait for rank " + rank + ", which " + does + "."
 	}
 	if rank != "" {
@@ -166,8 +180,11 @@ func addPlaces(launcher facts.Pod, figures map[string]string) (evidence []string
 // stallEntry returns the definition of a stall, with the remedies for what else is known of it, and adds figures for them.
 func (p *input) stallEntry(code codes.Code, figures map[string]string) codes.Entry {
 	entry := codes.Lookup(code)
-	if figures["afterMPI"] != "" {
+	switch {
+	case figures["afterMPI"] != "":
 		return codes.CommandContinues
+	case figures["storage"] != "":
+		return codes.WaitsForStorage
 	}
 	if i := slices.IndexFunc(entry.Remedies, isShowStacks); i > 0 && figures["places"] != "" {
 		// It is a Python program: what shows the most comes first.
@@ -257,7 +274,7 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 		figures["message"] = fmt.Sprintf("it %s, and %s since %s", gone[3], gone[4], gone[5])
 	} else if waiting := allWait.FindStringSubmatch(text); waiting != nil {
 		figures["ranksNow"], figures["since"], figures["message"] = waiting[1], waiting[2], waiting[3]
-		if words := loglines.FirstError(lines); words != nil && (loglines.IsException(words.Message) || isRaised(lines)) {
+		if words := loglines.FirstError(lines); words != nil && (loglines.IsException(words.Message) || isRaised(lines)) && mayHaveRaised(text, lines) {
 			// Python's interpreter is still there when its program has ended: MPI waits for the other ranks.
 			code = codes.RankGone
 			figures["message"] = fmt.Sprintf("all %s wait since %s", waiting[1], waiting[2])
@@ -291,6 +308,17 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 		return "", nil
 	}
 	return code, figures
+}
+
+// mayHaveRaised reports whether an exception in a log can be that of a rank for which the others wait: no stack shows what the ranks do, or the
+// program of one has ended and no other does something else than to wait for it. Programs handle exceptions and go on.
+func mayHaveRaised(text string, lines []string) bool {
+	if len(StallLines(lines)) == 1 {
+		return true
+	}
+	ended := endedPrograms(lines)
+	late, _ := doingsIn(text).late(ended)
+	return ended != "" && len(late) == 0
 }
 
 // isRaised reports whether a log has a traceback of Python with an exception, whatever its name, such as socket.gaierror.

@@ -904,6 +904,28 @@ func TestTime(t *testing.T) {
 			"mpi-agent: stack of rank 1: its program has ended", "mpi-agent: stack of ranks 0, 2, 3: <module> (/app/train.py:8) | total = comm.allreduce(1)")},
 		"rank-failed-and-others-wait": {codes.RankGone, hanging("Traceback (most recent call last):", "  File \"/app/train.py\", line 7, in <module>", "TypeError: 'NoneType' object is not subscriptable",
 			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3", "mpi-agent: stack of rank 2: its program has ended", "mpi-agent: stack of ranks 0, 1, 3: <module> (/app/train.py:9)")},
+		// Ranks end while rank 0 still saves the model.
+		"ranks-ended-and-one-saves": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; blocked: 0; polling: 1, 2, 3; rank 0 waits for a file server",
+			"mpi-agent: stack of ranks 1, 2, 3: its program has ended", "mpi-agent: stack of rank 0: save (/app/train.py:80)")},
+		"ranks-ended-and-one-is-blocked": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 64 ranks wait, since 10:00:00 UTC; blocked: 0; polling: 1, 2, 3, 4 and 59 more",
+			"mpi-agent: stack of ranks 1, 2, 3, 4 and 59 more: its program has ended", "mpi-agent: stack of rank 0: save (/app/train.py:80)")},
+		"ranks-ended-and-some-are-blocked": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; sleeping: 0; blocked: 1; polling: 2, 3",
+			"mpi-agent: stack of ranks 2, 3: its program has ended", "mpi-agent: stack of ranks 0, 1: save (/app/train.py:80)")},
+		"rank-ended-in-its-end": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0, 2, 3",
+			"mpi-agent: stack of rank 1: its program has ended", "mpi-agent: stack of ranks 0, 2, 3: <module> (/app/train.py:8)")},
+		// An exception that the program handled long before.
+		"ranks-wait-long-after-an-exception": {codes.RanksWaiting, hanging("Traceback (most recent call last):", "  File \"/app/train.py\", line 7, in <module>", "ConnectionError: no answer", "retried",
+			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3", "mpi-agent: stack of ranks 0, 1, 2, 3: <module> (/app/train.py:9)")},
+		"ranks-end-long-after-an-exception": {codes.RanksWaiting, hanging("ConnectionError: no answer", "retried",
+			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; blocked: 0; polling: 1, 2, 3", "mpi-agent: stack of ranks 1, 2, 3: its program has ended", "mpi-agent: stack of rank 0: save (/app/train.py:80)")},
+		"ranks-wait-after-a-figure": {codes.RanksWaiting, hanging("MeanSquaredError: 0.0123", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},
+		"ranks-wait-for-storage":     {codes.RanksWaiting, hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; blocked: 2; polling: 0, 1, 3; rank 2 waits for storage")},
+		"ranks-wait-unlisted": {codes.RanksWaiting, hanging("ERROR: no shard", "mpi-agent: no progress: all 6 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3 and 2 more").with(func(s *scene) {
+			launcherRuns("mpirun", "-n", "6", "solver")(&s.job)
+		})},
+		"ranks-wait-of-a-program-with-n": {codes.RanksWaiting, hanging("ERROR: no shard", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3").with(func(s *scene) {
+			launcherRuns("mpirun", "solver", "-n", "5", "x")(&s.job)
+		})},
 		"rank-gone-and-others-in-their-code": {codes.RankGone, hanging("mpi-agent: no progress: Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC",
 			"mpi-agent: stack of ranks 0, 2, 3: main (/app/train.py:61)")},
 		"ranks-wait-and-a-program-prints-stacks": {codes.RanksWaiting, hanging("mpi-agent: stack of rank 1: early (train.py:1)", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3",

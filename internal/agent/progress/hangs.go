@@ -57,7 +57,8 @@ const (
 	waitingAfter = 30 * time.Second
 	// behindAfter is how long ranks wait for few others that are busy: some programs compute a part on one rank only.
 	behindAfter = time.Minute
-	// idleAfter is how long all ranks sleep, or a rank is alone: programs may sleep on purpose. idleDeviceAfter is the same for ranks
+	// idleAfter is how long all ranks sleep, a rank is alone, or one writes a file: programs may sleep on purpose, and a checkpoint takes its
+	// time. idleDeviceAfter is the same for ranks
 	// with a GPU, which may compute meanwhile.
 	idleAfter, idleDeviceAfter = 2 * time.Minute, 10 * time.Minute
 	// goneAfter is how long ranks continue after one failed: MPI needs a few seconds to end them.
@@ -104,8 +105,12 @@ func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Su
 	if unanswered != "" {
 		doing += "; " + unanswered
 	}
+	patience := waitingAfter
+	if unanswered == "" && slices.ContainsFunc(ranks, agentapi.RankActivity.WaitsForStorage) {
+		patience = idleAfter
+	}
 	switch {
-	case n.busy == 0 && n.withDevice == 0 && (n.waiting > 0 || unanswered != "") && len(ranks) > 1 && waited >= waitingAfter:
+	case n.busy == 0 && n.withDevice == 0 && (n.waiting > 0 || unanswered != "") && len(ranks) > 1 && waited >= patience:
 		return fmt.Sprintf("all %d ranks wait, since %s; %s", len(ranks), since, doing)
 	case n.busy == 0 && (waited >= idleAfter || unanswered != "" && waited >= waitingAfter) && (n.withDevice == 0 || waited >= idleDeviceAfter):
 		subject := "the only rank is idle"

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -126,10 +127,22 @@ func stackOf(pid int) (pystack.Stacks, error) {
 	}
 	defer memory.Close()
 	found, err := pystack.Read(memory, string(maps), pid)
+	if program, _ := os.Readlink(process.File(pid, "exe")); err != nil {
+		err = explainNoCode(err, program)
+	}
 	if after, runs := process.ReadStat(pid); !runs || after.Started != before.Started {
 		return pystack.Stacks{}, errors.New("it has ended")
 	}
 	return found, err
+}
+
+// explainNoCode explains why no Python code runs in a process of a program that has Python as a library, and may be anywhere in its own code:
+// that it has ended is said of the interpreter only. program is its file.
+func explainNoCode(err error, program string) error {
+	if err.Error() != agentapi.NoPythonCode || strings.HasPrefix(filepath.Base(program), "python") || strings.HasPrefix(filepath.Base(program), "pypy") {
+		return err
+	}
+	return errors.New("it has Python as a library, and runs no Python code now")
 }
 
 // ptraceScope returns the node's setting kernel.yama.ptrace_scope; "" if it has none.
