@@ -64,9 +64,10 @@ func (r *Ranks) Stacks(rank *int32) []agentapi.RankStack {
 		defer func() { <-r.stacks }()
 		defer r.LookedInto()
 		r.LookedInto()
+		lines := &sources{read: sourceLine, reading: r.sources}
 		for _, of := range asked {
 			of.Error = ""
-			readStack(&of, processes[of.Process])
+			readStack(&of, processes[of.Process], lines)
 			results <- of
 		}
 	}()
@@ -89,7 +90,7 @@ func (r *Ranks) LookedInto() {
 }
 
 // readStack reads the stack of the first of a rank's processes that runs Python.
-func readStack(of *agentapi.RankStack, pids []int) {
+func readStack(of *agentapi.RankStack, pids []int, lines *sources) {
 	failed := pystack.ErrNoPython
 	for _, pid := range pids {
 		found, err := stackOf(pid)
@@ -97,7 +98,7 @@ func readStack(of *agentapi.RankStack, pids []int) {
 			of.Process, of.Python, of.Threads = pid, found.Python, found.Threads
 			of.Inline = inlineText(pid)
 			if len(of.Threads) > 0 {
-				addSource(pid, &of.Threads[0])
+				lines.addTo(pid, &of.Threads[0])
 			}
 			return
 		}
