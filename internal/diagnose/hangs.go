@@ -38,13 +38,20 @@ var (
 	// aloneInKernel is one rank that sleeps or is blocked while the others do not.
 	aloneInKernel = regexp.MustCompile(`; (?:sleeping: (\d+); (?:blocked|polling): \d|blocked: (\d+); polling: \d)`)
 	calls         = regexp.MustCompile(`; (the launcher|\S+) gets no answer from (\S+)$`)
-	waitForFew    = regexp.MustCompile(`^(\d+ of \d+ ranks) wait for (ranks? (\d+)[\d, and more]*)(?: \(slower: ([^)]+)\))?, since (\S+ UTC); (.+)$`)
+	waitForFew    = regexp.MustCompile(`^(\d+ of \d+ ranks) wait for (ranks? (\d+)[\d, and more]*)(?: \(slower: (` + slowness + `)\))?, since (\S+ UTC); (.+)$`)
 	mpiOver       = regexp.MustCompile(`^(\w[\w.]*) ended(?: with exit code (\d+))?, but the launcher's command continues and is idle, since (\S+ UTC)$`)
 	// atExit is a stack in which Python waits for threads and processes when its program has ended (Lib/threading.py,
 	// Lib/concurrent/futures/thread.py, Lib/multiprocessing/util.py).
 	atExit  = regexp.MustCompile(`\b(?:_shutdown \(\S*/threading|_python_exit \(\S*/thread|_exit_function \(\S*/util)\.py\b`)
 	oneGone = regexp.MustCompile(`^Rank (\d+) \(([^)]*)\) (.+), but (\d+ other ranks? still runs?), since (\S+ UTC)$`)
 )
+
+// slowness are the reasons that an agent gives for ranks that are slower (internal/agent/progress/slow.go). Programs can print such a line, too:
+// nothing else is taken for one.
+const slowness = `(?:` + slowHost + ` is throttled \d+ % of the time|` + slowHost + ` has \d+ major page faults per second|the ranks of ` + slowHost + ` wait for a CPU \d+ % of the time)`
+
+// slowHost is how an agent names a pod.
+const slowHost = `(?:[\w.-]+|the launcher's pod)`
 
 // stalled reports that ranks of a running job wait for each other, or for one that is gone, as the launcher's agent
 // observed it.
@@ -219,6 +226,12 @@ func slowerEntry(why string) codes.Entry {
 		first = codes.Lookup(codes.CPUThrottled).Remedies[:1]
 	case strings.Contains(why, " page faults "):
 		first = codes.MemoryFromDisk
+	}
+	if strings.Contains(why, "the launcher's pod") {
+		first = slices.Clone(first)
+		for i := range first {
+			first[i].Action = strings.ReplaceAll(first[i].Action, "{workerTemplate}", "{launcherTemplate}")
+		}
 	}
 	entry.Remedies = slices.Concat(first, entry.Remedies[:2])
 	return entry
