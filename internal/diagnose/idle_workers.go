@@ -71,7 +71,7 @@ func workersIdle(p *input) []Finding {
 	return []Finding{f}
 }
 
-// launcherName is the name of a launcher of MPI with what tells it from others in the same image, such as mpirun.openmpi.
+// launcherName is the name of a launcher of MPI, also of one of several in an image, such as mpirun.openmpi.
 var launcherName = regexp.MustCompile(`^[a-z]+(?:\.[a-z0-9]+)*$`)
 
 // notAwaited reports a job whose command did not wait for MPI.

@@ -110,8 +110,9 @@ var (
 	shellOption = regexp.MustCompile(`^-[a-z]*c[a-z]*$`)
 )
 
-// undefinedInScript returns the first variable to which the script of the launcher's command refers on a line that calls MPI's launcher, if
-// neither the pod template nor the script sets it, one that is a word of its own before others; "" if there is none, or something else may define it.
+// undefinedInScript returns a variable to which the script of the launcher's command refers on a line that calls MPI's launcher, and which
+// neither the pod template nor the script sets: the first that is a word of its own, or else the first. It returns "" if there is none, or if
+// something else may set it.
 func (p *input) undefinedInScript() string {
 	for _, main := range first(p.Template(mpi.RoleLauncher).Containers) {
 		words := slices.Concat(main.Command, main.Args)

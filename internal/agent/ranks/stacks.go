@@ -138,7 +138,7 @@ func stackOf(pid int) (pystack.Stacks, error) {
 }
 
 // explainNoCode explains why no Python code runs in a process of a program that has Python as a library, and may be anywhere in its own code:
-// that it has ended is said of the interpreter only. program is its file.
+// only of the interpreter, this shows that its program has ended. program is its file.
 func explainNoCode(err error, program string) error {
 	if err.Error() != agentapi.NoPythonCode || strings.HasPrefix(filepath.Base(program), "python") || strings.HasPrefix(filepath.Base(program), "pypy") {
 		return err
