@@ -46,7 +46,7 @@ func (d doings) late(ended string) (ranks []int, known bool) {
 			continue
 		}
 		ranks = append(ranks, rank)
-		known = known && !(andMore.MatchString(ended) && rank > slices.Max(left))
+		known = known && (!andMore.MatchString(ended) || rank < slices.Max(left))
 	}
 	return ranks, known
 }

@@ -287,7 +287,7 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 		figures["message"] = fmt.Sprintf("it %s, and %s since %s", gone[3], gone[4], gone[5])
 	} else if waiting := allWait.FindStringSubmatch(text); waiting != nil {
 		figures["ranksNow"], figures["since"], figures["message"] = waiting[1], waiting[2], waiting[3]
-		if words := loglines.FirstError(lines); words != nil && (loglines.IsException(words.Message) || isRaised(lines)) && mayHaveRaised(text, lines) {
+		if mayHaveRaised(text, lines) {
 			// Python's interpreter is still there when its program has ended: MPI waits for the other ranks.
 			code = codes.RankGone
 			figures["message"] = fmt.Sprintf("all %s wait since %s", waiting[1], waiting[2])
@@ -323,9 +323,13 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 	return code, figures
 }
 
-// mayHaveRaised reports whether an exception in a log can be that of a rank for which the others wait: no stack shows what the ranks do, or the
+// mayHaveRaised reports whether a log has an exception that can be that of a rank for which the others wait: no stack shows what the ranks do, or the
 // program of one has ended and no other does something else than to wait for it. Programs handle exceptions and go on.
 func mayHaveRaised(text string, lines []string) bool {
+	words := loglines.FirstError(lines)
+	if words == nil || !loglines.IsException(words.Message) && !isRaised(lines) {
+		return false
+	}
 	if len(StallLines(lines)) == 1 {
 		return true
 	}

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -123,25 +124,27 @@ func (p *input) undefinedInScript() string {
 			if !startsRanks.MatchString(line) {
 				continue
 			}
-			var undefined []string
-			for _, found := range referenced.FindAllStringSubmatch(line, -1) {
-				name := found[1] + found[2]
-				isSet := slices.ContainsFunc(main.Env, func(v corev1.EnvVar) bool { return v.Name == name })
-				if !isSet && !setElsewhere.MatchString(name) && !regexp.MustCompile(`\b`+name+`=|\b(?:for|read|export)\b[^;\n]*\b`+name+`\b`).MatchString(words[2]) {
-					undefined = append(undefined, name)
-				}
+			if name := undefinedIn(line, words[2], main.Env); name != "" {
+				return name
 			}
-			if len(undefined) == 0 {
-				continue
-			}
-			// What is a word of its own is missing in the command. The rest is a part of a value.
-			if i := slices.IndexFunc(undefined, func(name string) bool {
-				return regexp.MustCompile(`\s"?\$(?:` + name + `|\{` + name + `\})"?(?:\s|$)`).MatchString(line)
-			}); i >= 0 {
-				return undefined[i]
-			}
-			return undefined[0]
 		}
 	}
 	return ""
+}
+
+// undefinedIn returns a variable to which a line of a script refers, and which neither the script nor the environment sets; "" if there is none.
+func undefinedIn(line, script string, env []corev1.EnvVar) (undefined string) {
+	for _, found := range referenced.FindAllStringSubmatch(line, -1) {
+		name := found[1] + found[2]
+		isSet := slices.ContainsFunc(env, func(v corev1.EnvVar) bool { return v.Name == name })
+		if isSet || setElsewhere.MatchString(name) || regexp.MustCompile(`\b`+name+`=|\b(?:for|read|export)\b[^;\n]*\b`+name+`\b`).MatchString(script) {
+			continue
+		}
+		if regexp.MustCompile(`\s"?\$(?:` + name + `|\{` + name + `\})"?(?:\s|$)`).MatchString(line) {
+			// It is missing in the command as a word. The others are parts of values.
+			return name
+		}
+		undefined = cmp.Or(undefined, name)
+	}
+	return undefined
 }

@@ -105,12 +105,8 @@ func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Su
 	if unanswered != "" {
 		doing += "; " + unanswered
 	}
-	patience := waitingAfter
-	if unanswered == "" && slices.ContainsFunc(ranks, agentapi.RankActivity.WaitsForStorage) {
-		patience = idleAfter
-	}
 	switch {
-	case n.busy == 0 && n.withDevice == 0 && (n.waiting > 0 || unanswered != "") && len(ranks) > 1 && waited >= patience:
+	case n.busy == 0 && n.withDevice == 0 && (n.waiting > 0 || unanswered != "") && len(ranks) > 1 && waited >= patience(ranks, unanswered):
 		return fmt.Sprintf("all %d ranks wait, since %s; %s", len(ranks), since, doing)
 	case n.busy == 0 && (waited >= idleAfter || unanswered != "" && waited >= waitingAfter) && (n.withDevice == 0 || waited >= idleDeviceAfter):
 		subject := "the only rank is idle"
@@ -124,6 +120,14 @@ func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Su
 		}
 	}
 	return judgeSlow(slow, why, pods, now)
+}
+
+// patience is how long ranks may wait until this is reported, unless a call of one is not answered: longer if one waits for its files.
+func patience(ranks []agentapi.RankActivity, unanswered string) time.Duration {
+	if unanswered == "" && slices.ContainsFunc(ranks, agentapi.RankActivity.WaitsForStorage) {
+		return idleAfter
+	}
+	return waitingAfter
 }
 
 // judgeFew names the ranks that keep all others waiting, if they are few or all in the pod that something slows down, and returns the line for

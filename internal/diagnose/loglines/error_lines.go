@@ -157,9 +157,6 @@ func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
 			found.Rank = groups[i]
 		}
 	}
-	if e.but != nil && e.but.MatchString(found.Message) {
-		return nil
-	}
 	if e.next {
 		found.Message = nextLine(lines[i+1:])
 	}
@@ -169,13 +166,18 @@ func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
 			found.Message += ": " + cause
 		}
 	}
-	if found.Message == "" {
+	if e.isNone(found.Message) {
 		return nil
 	}
 	if found.Rank == "" {
 		found.Rank = reportedBy(lines[max(0, i-4):i])
 	}
 	return &found
+}
+
+// isNone reports whether a message of the form is no error.
+func (e errorLine) isNone(message string) bool {
+	return message == "" || e.but != nil && e.but.MatchString(message)
 }
 
 // usage is what launchers write about how they are called.
