@@ -240,6 +240,15 @@ const (
 	Sleeping Doing = "sleeping"
 )
 
+// Values of RankActivity.For of ranks that wait for files: for a server such as that of NFS, or for a disk or another file system.
+const (
+	ForFileServer = "a file server"
+	ForStorage    = "storage"
+)
+
+// WaitsForStorage reports whether the rank waits for files, as when it writes a checkpoint.
+func (a RankActivity) WaitsForStorage() bool { return a.For == ForFileServer || a.For == ForStorage }
+
 // LinePrefix begins the lines that agents write into the log of a launcher. The others are those of its command.
 const LinePrefix = "mpi-agent: "
 

@@ -18,7 +18,7 @@ func newProfile(f *Factory) *cobra.Command {
 		Use:   "profile NAME",
 		Short: "Show where the time of a job's ranks goes",
 		Long: `Show where the time of a job's ranks goes, between MPI_Init and MPI_Finalize: the share in functions of MPI, the
-functions with the most time, the sizes of messages, the imbalance between the ranks, and the rank that the others wait for.
+functions with the most time, the sizes of messages, the imbalance between the ranks, and the rank that the others may wait for.
 If the job runs mpirun or mpiexec more than once, it is the profile of the run that began last.
 
 The job must have been created with --profile, or with the annotation mpi.opendatahub.io/profile. The profile is reported

@@ -242,7 +242,9 @@ func (g *Gatherer) keepLines(pod string, text []byte, isWhole bool) logs.PodLog 
 		if _, is := agentapi.ParseUsageLine(strings.TrimSpace(line)); is {
 			continue
 		}
-		kept.Lines = append(kept.Lines, logs.PodLine{Pod: pod, Time: newest, Text: mask.Line(logs.CleanWithin(line, logs.MaxPackedLine))})
+		// What replaces a secret may be longer.
+		masked := mask.Line(logs.CleanWithin(line, logs.MaxPackedLine))
+		kept.Lines = append(kept.Lines, logs.PodLine{Pod: pod, Time: newest, Text: logs.CleanWithin(masked, logs.MaxPackedLine)})
 	}
 	return kept
 }

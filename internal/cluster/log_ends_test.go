@@ -118,6 +118,16 @@ func TestLogEnds(t *testing.T) {
 	}
 }
 
+// TestLogEndsThatMaskingLengthens: a line with many short secrets is kept up to the length of others, and can be read.
+func TestLogEndsThatMaskingLengthens(t *testing.T) {
+	t.Parallel()
+	gatherer := logServer(t, map[string]string{"pi-launcher-0": stampedLines("starting", strings.Repeat("pwd=a ", logs.MaxPackedLine/6), "done")})
+	texts := unpacked(t, gatherer.LogEnds(t.Context(), mpitest.Job(0), endedJob(0), 64<<10))
+	if len(texts) != 3 || texts[2] != "pi-launcher-0: done" || strings.Contains(texts[1], "pwd=a") || len(texts[1]) < logs.MaxPackedLine {
+		t.Errorf("the lines are %q", texts)
+	}
+}
+
 // TestFirstLine: the first line of a log is that of the program, and not one of the agent that started it.
 func TestFirstLine(t *testing.T) {
 	t.Parallel()

@@ -23,7 +23,7 @@ var special = []codes.Entry{
 	codes.ProviderMissing, codes.UCXTransportMissing, codes.PeersUnreachable, codes.ProgramNotAccessible, codes.TensorsMissing, codes.ProbeNotExecuted, codes.Throttling, codes.HelperOfOtherMPI, codes.BatchLauncher, codes.ModeWithoutExecution,
 	codes.ServiceAccountMissing, codes.PriorityClassMissing, codes.RuntimeClassMissing, codes.RuntimeClassElsewhere, codes.AboveLimitRange, codes.BelowLimitRange,
 	codes.WithoutResources, codes.AboveRequestRatio, codes.QuotaNeedsResources, codes.NamespaceSelectsNodes, codes.TolerationsNotAllowed, codes.SecretNotOfAccount,
-	codes.AffinityNotAllowed, codes.UndefinedInScript,
+	codes.AffinityNotAllowed, codes.UndefinedInScript, codes.WaitsForStorage,
 }
 
 // allEntries are the definitions of all codes, with special cases and those of programs' own errors.
@@ -34,7 +34,7 @@ func allEntries() []codes.Entry {
 		entry.Remedies = append(slices.Clone(of.Remedies), of.OnlyInLauncher...)
 		all = append(all, entry)
 	}
-	for _, remedies := range [][]v1alpha1.Remedy{codes.KnownError, codes.OneProcess, codes.FullVolume, codes.ShadowedModule, codes.ModuleVersion, codes.CommandOfProgram, codes.UnexpandedReference, codes.FolderOnlyInLauncher, codes.VariableOnlyInLauncher, codes.UnreadableObject, codes.IsolatedNetwork, codes.WrongSubPath, codes.RenamedByAnother, codes.MissingOnVolume, codes.MissingKey, codes.ReadOnlyVolume, codes.FileNotExecutable, codes.RefusedConnection, codes.LostInPipe, codes.SleepsAlone, codes.ThreadsLeft, codes.FinishedBefore, codes.PythonElsewhere, {codes.OwnLimit}, {codes.OwnSetting}} {
+	for _, remedies := range [][]v1alpha1.Remedy{codes.KnownError, codes.OneProcess, codes.FullVolume, codes.ShadowedModule, codes.ModuleVersion, codes.CommandOfProgram, codes.UnexpandedReference, codes.FolderOnlyInLauncher, codes.VariableOnlyInLauncher, codes.UnreadableObject, codes.IsolatedNetwork, codes.WrongSubPath, codes.RenamedByAnother, codes.MissingOnVolume, codes.MissingKey, codes.ReadOnlyVolume, codes.FileNotExecutable, codes.RefusedConnection, codes.LostInPipe, codes.SleepsAlone, codes.ThreadsLeft, codes.FinishedBefore, codes.PythonElsewhere, {codes.OwnLimit}, {codes.OwnSetting}, {codes.SetOnWorkers}} {
 		entry := codes.Lookup(codes.ApplicationFailed)
 		entry.Remedies = remedies
 		all = append(all, entry)

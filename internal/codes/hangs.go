@@ -134,6 +134,18 @@ var SleepsAlone = []v1alpha1.Remedy{
 	{Text: "Check why rank {option} does not send what the others wait for: it waits for something outside MPI, such as a file, a lock or a process, or has ended its work and waits in MPI_Finalize."},
 }
 
+// WaitsForStorage is the definition of RanksWaiting if a rank waits for its files, such as a checkpoint that it writes.
+var WaitsForStorage = Entry{
+	Code: RanksWaiting, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+	Summary: "All {ranksNow|ranks} wait since {since}: none computes or transfers data ({message}). This rank may read or write a large file, such as a checkpoint.{places}",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "If this ends by itself, the storage is slow: write less often or fewer bytes, to a faster volume, or from a thread while the ranks go on."},
+		{Text: "If it does not end, see in which function of the kernel the rank waits, and whether the volume's server answers.", Action: processStates},
+		ShowStacks,
+		setDeadline,
+	},
+}
+
 // SlowerRanks is the definition of Straggler if it is known why the ranks are slower. It uses {slower}, such as "Rank 1 is slower: ...".
 var SlowerRanks = Entry{
 	Code: Straggler, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,

@@ -59,7 +59,7 @@ var (
 		v1alpha1.Remedy{Text: "Write $({variable}) where no shell runs the command: only a shell replaces ${variable}.", Action: launcherArgs},
 	)
 	// UndefinedInScript may use variable.
-	UndefinedInScript = refusedLaunch("the shell replaced ${variable} by nothing. Neither the launcher's pod template nor the command sets it.",
+	UndefinedInScript = refusedLaunch("the shell probably replaced ${variable} by nothing. Neither the launcher's pod template nor the command sets it.",
 		v1alpha1.Remedy{Text: "Set {variable} in env of the launcher, or correct its name in the command.", Action: "{launcherTemplate}.spec.containers[0].env"},
 	)
 	// LauncherMessage may use said, what the launcher printed.
@@ -193,7 +193,12 @@ var TensorsMissing = Entry{
 // OwnSetting is the remedy for a variable that can cause the problem and that a pod template sets. It may use ownVariable, the variable with
 // its value, setBy, the pod templates, and variableField.
 var OwnSetting = v1alpha1.Remedy{
-	Text: "Remove {ownVariable} from {setBy}. It replaces what the image and the operator set.", Action: "{variableField}.spec.containers[0].env",
+	Text: "Remove {ownVariable} from {setBy}. It replaces what the image or the operator may set.", Action: "{variableField}.spec.containers[0].env",
+}
+
+// SetOnWorkers is the remedy for a variable that only the launcher's pod template sets, and that Open MPI does not pass on to the ranks.
+var SetOnWorkers = v1alpha1.Remedy{
+	Text: "Or set {variable} in the pod template of the workers, too.", Action: "{workerTemplate}.spec.containers[0].env",
 }
 
 // BatchLauncher is the definition of LaunchRefused for a command or variable that has MPI start its processes by a batch system.

@@ -142,7 +142,7 @@ var ownErrors = []OwnError{
 		// numpy.load takes a file without the magic string of its formats for pickled data (numpy/lib/_npyio_impl.py).
 		Name: "array file", Matches: regexp.MustCompile(`Cannot load file containing pickled data|Failed to interpret file .* as a pickle|magic string is not correct|cannot identify image file|Unable to synchronously open file \(file signature not found\)|invalid load key|not a (?:valid )?(?:HDF5|Parquet|TFRecord) file|Parquet magic bytes not found`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Check {file|the file that the program reads}: it has another format than its name promises. It may be the pointer of Git LFS (get the data with git lfs pull), an error page that was downloaded, or cut off.", Action: "head -c 200 {file|FILE}"},
+			{Text: "Check {file|the file that the program reads}: it has another format than its name promises. It may be the pointer of Git LFS (get the data with git lfs pull), an error page that was downloaded, or cut off. If the pods are gone, see it in a job with the command head.", Action: "kubectl -n {namespace} exec {worker} -- head -c 200 {file|FILE}"},
 		},
 	},
 	{

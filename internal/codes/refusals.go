@@ -133,9 +133,10 @@ var VolumeDenied = Entry{
 // that the runtime does not have, and become another one.
 var PatchOfNoJob = Entry{
 	Code: ObjectRefused, Phase: v1alpha1.PhasePending, Severity: v1alpha1.SeverityError, Traits: BlocksPods,
-	Summary: "{object} {name} has a container without an image: the TrainJob changes a job or container that its runtime does not have, which Trainer then adds.",
+	Summary: "{object} {name} has a container without an image: the runtime names none, or the TrainJob changes a job or container that the runtime does not have.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Correct the names in the TrainJob's patches. MPI runtimes have the jobs launcher and node, each with a container node.", Action: "spec.runtimePatches[].trainingRuntimeSpec.template.spec.replicatedJobs[].name"},
+		{Text: "If the TrainJob has no such patches, name the image in it, or in the runtime.", Action: "spec.trainer.image"},
 		{Text: "See the jobs and containers of the runtime.", Action: "kubectl odh mpijob runtimes list -n {namespace}"},
 	},
 }

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"regexp"
+	"strings"
 
 	"opendatahub.io/mpijob/internal/codes"
 )
@@ -20,12 +21,15 @@ var pluginRefusals = []struct {
 	{regexp.MustCompile(`minimum (?P<resource>\S+) usage per (?P<unit>\w+) is (?P<most>[^\s,]+), but (?P<why>request|limit) is (?P<asked>[\w.]+)`), &codes.BelowLimitRange},
 	{regexp.MustCompile(`(?:minimum|maximum) (?P<resource>\S+) usage per (?P<unit>\w+) is \S+ +No (?P<why>request|limit) is specified`), &codes.WithoutResources},
 	{regexp.MustCompile(`(?P<resource>[\w./-]+) max limit to request ratio per (?P<unit>\w+) is (?P<most>[^\s,]+), but `), &codes.AboveRequestRatio},
-	{regexp.MustCompile(`failed quota: (?P<name>[^\s:]+): must specify (?P<resource>[\w./,-]+)`), &codes.QuotaNeedsResources},
+	{regexp.MustCompile(`failed quota: (?P<name>[^\s:]+): must specify (?P<resource>[\w./-]+(?: for: [\w.,-]+)?(?:[;,] ?[\w./-]+(?: for: [\w.,-]+)?)*)`), &codes.QuotaNeedsResources},
 	{regexp.MustCompile(`pod node label selector (?:labels )?conflicts? with its namespace`), &codes.NamespaceSelectsNodes},
 	{regexp.MustCompile(`pod tolerations \(.*\) conflict with its \w+ `), &codes.TolerationsNotAllowed},
 	{regexp.MustCompile(`referencing secret\.secretName="(?P<secret>[^"]+)" is not allowed because service account (?P<name>\S+) does not`), &codes.SecretNotOfAccount},
 	{regexp.MustCompile(`PodAntiAffinity\.RequiredDuringScheduling has TopologyKey \S+ but only key`), &codes.AffinityNotAllowed},
 }
+
+// ofContainers are the containers that lack a resource, and betweenResources separates resources in the messages of quotas.
+var ofContainers, betweenResources = regexp.MustCompile(` for: [\w.,-]+`), regexp.MustCompile(`[;,] ?`)
 
 // ofPlugin returns the definition of what an admission plugin of Kubernetes reports of a pod, and adds figures for it; nil if no plugin
 // wrote the message.
@@ -39,6 +43,9 @@ func ofPlugin(message string, figures map[string]string) *codes.Entry {
 			if name != "" {
 				figures[name] = groups[i]
 			}
+		}
+		if known.entry == &codes.QuotaNeedsResources {
+			figures["resource"] = strings.Join(betweenResources.Split(ofContainers.ReplaceAllString(figures["resource"], ""), -1), ", ")
 		}
 		return known.entry
 	}

@@ -2,12 +2,14 @@ package diagnose
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
@@ -25,7 +27,7 @@ func batchLauncher(p *input) []Finding {
 		return nil
 	}
 	setting, system := mpi.BatchLauncher(slices.Concat(main[0].Command, main[0].Args), main[0].Env)
-	if s := p.LauncherSummary(); system == "" || s != nil && s.RanksSeen > 0 {
+	if system == "" || !p.mayHaveStartedMPI(main[0]) {
 		return nil
 	}
 	figures := map[string]string{"option": system, "setting": setting}
@@ -34,6 +36,17 @@ func batchLauncher(p *input) []Finding {
 	}
 	return []Finding{p.findAs(codes.BatchLauncher, []facts.Pod{*launcher}, figures,
 		fmt.Sprintf("Pod %s: container ended with exit code %d (%s).", launcher.Name, launcher.End().ExitCode, endReason(launcher.End())))}
+}
+
+// mayHaveStartedMPI reports whether the launcher's command called MPI's launcher, and no rank of it was seen: the command is MPI's launcher
+// itself, or the launcher's agent saw one.
+func (p *input) mayHaveStartedMPI(main corev1.Container) bool {
+	s := p.LauncherSummary()
+	if s != nil && s.RanksSeen > 0 {
+		return false
+	}
+	words := slices.Concat(main.Command, main.Args)
+	return len(words) > 0 && slices.Contains(mpi.Launchers, path.Base(words[0])) || s != nil && (s.Launches > 0 || len(s.MPIVersions) > 0)
 }
 
 // callsTimeout matches a command that gives its program a time by timeout(1).

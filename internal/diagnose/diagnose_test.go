@@ -255,9 +255,11 @@ func TestHealthyJobsHaveNoFindings(t *testing.T) {
 	tests := map[string]scene{
 		"running":                          running(3).with(func(s *scene) { s.evidence.Logs = noisy }),
 		"ranks continue after they waited": hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3", "mpi-agent: no progress: over", "step 42"),
-		"succeeded":                        succeeded.with(func(s *scene) { s.evidence.Logs = noisy }),
-		"suspended":                        suspended,
-		"starting":                         started,
+		"a program prints a line of an agent with its own words": hanging("mpi-agent: no progress: 3 of 4 ranks wait for rank 2 (slower: your account is locked, call 555), since 10:00:00 UTC; busy: 2; polling: 0, 1, 3"),
+		"an agent left words of a program":                       failed(0, "done").with(launcherLeft(agentapi.Summary{ExitCode: new(int32(0)), HostsReached: 4, RanksSeen: 8, LeftRunning: "mpirun, and your account is locked"}, 0), succeededLauncher),
+		"succeeded":                                              succeeded.with(func(s *scene) { s.evidence.Logs = noisy }),
+		"suspended":                                              suspended,
+		"starting":                                               started,
 		"workers become ready": running(2, func(j *mpi.Job) { j.Launcher.AfterWorkers = true }).with(
 			func(s *scene) { s.seen.Launcher, s.seen.LauncherPods = nil, nil }, worker(1, corev1.PodRunning, notReadyFor(20*time.Second)),
 		),

@@ -38,13 +38,20 @@ var (
 	// aloneInKernel is one rank that sleeps or is blocked while the others do not.
 	aloneInKernel = regexp.MustCompile(`; (?:sleeping: (\d+); (?:blocked|polling): \d|blocked: (\d+); polling: \d)`)
 	calls         = regexp.MustCompile(`; (the launcher|\S+) gets no answer from (\S+)$`)
-	waitForFew    = regexp.MustCompile(`^(\d+ of \d+ ranks) wait for (ranks? (\d+)[\d, and more]*)(?: \(slower: ([^)]+)\))?, since (\S+ UTC); (.+)$`)
+	waitForFew    = regexp.MustCompile(`^(\d+ of \d+ ranks) wait for (ranks? (\d+)[\d, and more]*)(?: \(slower: (` + slowness + `)\))?, since (\S+ UTC); (.+)$`)
 	mpiOver       = regexp.MustCompile(`^(\w[\w.]*) ended(?: with exit code (\d+))?, but the launcher's command continues and is idle, since (\S+ UTC)$`)
 	// atExit is a stack in which Python waits for threads and processes when its program has ended (Lib/threading.py,
 	// Lib/concurrent/futures/thread.py, Lib/multiprocessing/util.py).
 	atExit  = regexp.MustCompile(`\b(?:_shutdown \(\S*/threading|_python_exit \(\S*/thread|_exit_function \(\S*/util)\.py\b`)
 	oneGone = regexp.MustCompile(`^Rank (\d+) \(([^)]*)\) (.+), but (\d+ other ranks? still runs?), since (\S+ UTC)$`)
 )
+
+// slowness are the reasons that an agent gives for ranks that are slower (internal/agent/progress/slow.go). Programs can print such a line, too:
+// nothing else is taken for one.
+const slowness = `(?:` + slowHost + ` is throttled \d+ % of the time|` + slowHost + ` has \d+ major page faults per second|the ranks of ` + slowHost + ` wait for a CPU \d+ % of the time)`
+
+// slowHost is how an agent names a pod.
+const slowHost = `(?:[\w.-]+|the launcher's pod)`
 
 // stalled reports that ranks of a running job wait for each other, or for one that is gone, as the launcher's agent
 // observed it.
@@ -94,23 +101,27 @@ func stalled(p *input) []Finding {
 }
 
 var (
-	// askedRanks is the number of ranks in a command.
-	askedRanks = regexp.MustCompile(`\s-{1,2}(?:n|np|c)[\s=]+(\d+)\s`)
+	// askedRanks is the number of ranks in the options of MPI's launcher.
+	askedRanks = regexp.MustCompile(`(?:^|\s)-{1,2}(?:n|np|c)[\s=]+(\d+)(?:\s|$)`)
 	// listedRank is a number in the agent's lists of ranks.
 	listedRank = regexp.MustCompile(`\b\d+\b`)
+	// waitsForFile is a rank that waits for its files.
+	waitsForFile = regexp.MustCompile(`; rank (\d+) waits for (` + agentapi.ForFileServer + `|` + agentapi.ForStorage + `)(?:;|$)`)
 )
 
 // endedUnseen returns the rank that has ended with an error before it called MPI, while all others wait for it there: MPICH does not end them.
 // It is the only one of the ranks that the command asks for which the agent does not see wait, and the log has an error; "" otherwise.
 func (p *input) endedUnseen(text string, lines []string) string {
-	asked := askedRanks.FindStringSubmatch(p.LauncherCommand())
-	_, lists, _ := strings.Cut(text, "; ")
-	listed := listedRank.FindAllString(lists, -1)
-	if asked == nil || loglines.FirstError(lines) == nil || asked[1] != strconv.Itoa(len(listed)+1) {
+	d := doingsIn(text)
+	listed, launches := d.listed(), mpi.OptionsOfLaunchers(p.LauncherCommand())
+	if d.cut || len(launches) != 1 || loglines.FirstError(lines) == nil {
+		return ""
+	}
+	if asked := askedRanks.FindStringSubmatch(launches[0]); asked == nil || asked[1] != strconv.Itoa(len(listed)+1) {
 		return ""
 	}
 	for rank := range len(listed) + 1 {
-		if !slices.Contains(listed, strconv.Itoa(rank)) {
+		if !slices.Contains(listed, rank) {
 			return strconv.Itoa(rank)
 		}
 	}
@@ -131,9 +142,19 @@ func (p *input) nameGone(text string, lines []string, figures map[string]string)
 func nameAwaited(text string, lines []string, figures map[string]string) {
 	rank, does := aloneIn(text)
 	if ended := endedPrograms(lines); ended != "" {
-		figures["alone"] = "The job is stuck: the others wait for " + ended + ", whose program has ended without the calls that the others make."
-		rank = loneRank(ended)
-	} else if rank != "" {
+		d := doingsIn(text)
+		rank = ""
+		switch late, known := d.late(ended); {
+		case len(late) == 0:
+			figures["alone"] = "The others wait for " + ended + ", whose program has probably ended without the calls that the others make."
+			rank = loneRank(ended)
+		case len(late) == 1 && known:
+			rank, does = strconv.Itoa(late[0]), d.does(late[0])
+		}
+	}
+	if file := waitsForFile.FindStringSubmatch(text); file != nil {
+		rank, figures["storage"] = file[1], file[2]
+	} else if rank != "" && figures["alone"] == "" {
 		figures["alone"] = "The job is probably stuck: the others wait for rank " + rank + ", which " + does + "."
 	}
 	if rank != "" {
@@ -166,8 +187,11 @@ func addPlaces(launcher facts.Pod, figures map[string]string) (evidence []string
 // stallEntry returns the definition of a stall, with the remedies for what else is known of it, and adds figures for them.
 func (p *input) stallEntry(code codes.Code, figures map[string]string) codes.Entry {
 	entry := codes.Lookup(code)
-	if figures["afterMPI"] != "" {
+	switch {
+	case figures["afterMPI"] != "":
 		return codes.CommandContinues
+	case figures["storage"] != "":
+		return codes.WaitsForStorage
 	}
 	if i := slices.IndexFunc(entry.Remedies, isShowStacks); i > 0 && figures["places"] != "" {
 		// It is a Python program: what shows the most comes first.
@@ -202,6 +226,12 @@ func slowerEntry(why string) codes.Entry {
 		first = codes.Lookup(codes.CPUThrottled).Remedies[:1]
 	case strings.Contains(why, " page faults "):
 		first = codes.MemoryFromDisk
+	}
+	if strings.Contains(why, "the launcher's pod") {
+		first = slices.Clone(first)
+		for i := range first {
+			first[i].Action = strings.ReplaceAll(first[i].Action, "{workerTemplate}", "{launcherTemplate}")
+		}
 	}
 	entry.Remedies = slices.Concat(first, entry.Remedies[:2])
 	return entry
@@ -257,7 +287,7 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 		figures["message"] = fmt.Sprintf("it %s, and %s since %s", gone[3], gone[4], gone[5])
 	} else if waiting := allWait.FindStringSubmatch(text); waiting != nil {
 		figures["ranksNow"], figures["since"], figures["message"] = waiting[1], waiting[2], waiting[3]
-		if words := loglines.FirstError(lines); words != nil && (loglines.IsException(words.Message) || isRaised(lines)) {
+		if mayHaveRaised(text, lines) {
 			// Python's interpreter is still there when its program has ended: MPI waits for the other ranks.
 			code = codes.RankGone
 			figures["message"] = fmt.Sprintf("all %s wait since %s", waiting[1], waiting[2])
@@ -291,6 +321,21 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 		return "", nil
 	}
 	return code, figures
+}
+
+// mayHaveRaised reports whether a log has an exception that can be that of a rank for which the others wait: no stack shows what the ranks do, or the
+// program of one has ended and no other does something else than to wait for it. Programs handle exceptions and go on.
+func mayHaveRaised(text string, lines []string) bool {
+	words := loglines.FirstError(lines)
+	if words == nil || !loglines.IsException(words.Message) && !isRaised(lines) {
+		return false
+	}
+	if len(StallLines(lines)) == 1 {
+		return true
+	}
+	ended := endedPrograms(lines)
+	late, _ := doingsIn(text).late(ended)
+	return ended != "" && len(late) == 0
 }
 
 // isRaised reports whether a log has a traceback of Python with an exception, whatever its name, such as socket.gaierror.

@@ -71,10 +71,15 @@ func workersIdle(p *input) []Finding {
 	return []Finding{f}
 }
 
+// launcherName is the name of a launcher of MPI, also of one of several in an image, such as mpirun.openmpi.
+var launcherName = regexp.MustCompile(`^[a-z]+(?:\.[a-z0-9]+)*$`)
+
 // notAwaited reports a job whose command did not wait for MPI.
 func notAwaited(p *input) []Finding {
 	s := p.LauncherSummary()
-	if s == nil || s.LeftRunning == "" {
+	if s == nil || !slices.ContainsFunc(mpi.Launchers, func(name string) bool {
+		return s.LeftRunning == name || strings.HasPrefix(s.LeftRunning, name+".") && launcherName.MatchString(s.LeftRunning)
+	}) {
 		return nil
 	}
 	return []Finding{p.find(codes.MPINotAwaited, []facts.Pod{*p.Launcher()}, map[string]string{"program": s.LeftRunning},

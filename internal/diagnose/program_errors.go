@@ -53,6 +53,10 @@ func (p *input) words(figures map[string]string) []string {
 // ownError returns the error line of a program in a pod's log, given the rank that failed first, if one is known; nil if there is none.
 func ownError(pod facts.Pod, first *agentapi.RankEnd) *loglines.ErrorLine {
 	found := loglines.FirstError(pod.Log.Lines)
+	if found != nil && first != nil && endedByItself(*first) && shellNotFound.MatchString(found.Line) {
+		// The script that started the rank wrote it, and continued.
+		found = nil
+	}
 	if found == nil && first != nil && first.ExitCode > 0 {
 		found = loglines.OwnMessage(pod.Log.Lines, first.Program)
 	}

@@ -336,6 +336,10 @@ while attempting to start process rank 0.`)},
 				template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LD_LIBRARY_PATH", Value: "/usr/local/cuda/lib64"}}
 			}
 		})},
+		"23-library-path-of-the-launcher": {codes.LibraryMissing, failed(127, `pi: error while loading shared libraries: libfftw3.so.3: cannot open shared object file: No such file or directory`, launcherLibraries).with(
+			launcherLeft(agentapi.Summary{Code: agentapi.RankFailed, HostsExpected: 4, HostsReached: 4, ExitCode: new(int32(127)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 127, Program: "pi"}}}, 127))},
+		"23-library-path-of-the-launchers-program": {codes.LibraryMissing, failed(127, `prepare: error while loading shared libraries: libfftw3.so.3: cannot open shared object file: No such file or directory`, launcherLibraries).with(
+			launcherLeft(agentapi.Summary{HostsExpected: 4, ExitCode: new(int32(127))}, 127))},
 		"21-program-hidden-by-a-volume":      {codes.ProgramMissing, failed(134, notFound("solver"), codeAt("/usr/local/bin"))},
 		"21-program-on-the-launchers-volume": {codes.ProgramMissing, failed(134, notFound("/code/solver"), codeAt("/code"), func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].VolumeMounts = nil })},
 		"21-program-is-a-number":             {codes.ProgramMissing, failed(255, `[proxy:1@pi-worker-1] HYDU_create_process (lib/utils/launch.c:73): execvp error on file 2 (No such file or directory)`, mpich)},
@@ -395,7 +399,16 @@ on node pi-worker-0. More information may be available above.
 		"21-windows-line-ends-in-a-rank": {codes.WindowsLineEnds, failed(127, `[1,2]<stderr>:/usr/bin/env: 'python3\r': No such file or directory`).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(127)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 127, Program: "env"}},
 		}, 127))},
-		"21-windows-line-ends-of-bash":         {codes.WindowsLineEnds, failed(126, `bash: ./train.sh: /bin/bash^M: bad interpreter: No such file or directory`)},
+		"21-windows-line-ends-of-bash": {codes.WindowsLineEnds, failed(126, `bash: ./train.sh: /bin/bash^M: bad interpreter: No such file or directory`)},
+		"21-script-continues-and-a-rank-crashes": {codes.SegmentationFault, failed(139, "/scripts/run.sh: line 1: module: command not found\nstep 1\nstep 2\nstep 3\nstep 4", launcherRuns("bash", "/scripts/run.sh")).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(139)), Launches: 1, Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 139, Signal: 11, Program: "solver"}},
+		}, 139))},
+		"21-script-continues-and-a-rank-fails": {codes.ApplicationFailed, failed(3, "/scripts/run.sh: line 1: module: command not found\nstep 1\nstep 2\nstep 3\nstep 4", launcherRuns("bash", "/scripts/run.sh")).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(3)), Launches: 1, Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 3, Program: "solver"}},
+		}, 3))},
+		"21-program-of-a-ranks-script-that-ends-otherwise": {codes.ProgramMissing, failed(1, "/scripts/rank.sh: line 1: prepare: command not found").with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(1)), Launches: 1, Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 1, Program: "bash"}},
+		}, 1))},
 		"21-windows-line-ends-within-a-script": {codes.WindowsLineEnds, failed(127, `/data/train.sh: line 2: $'mpirun\r': command not found`)},
 		"21-builtin-of-bash":                   {codes.ProgramMissing, failed(127, `sh: 1: source: not found`)},
 		"21-python-without-its-number":         {codes.ProgramMissing, failed(127, `/bin/sh: 1: python: not found`)},
@@ -426,6 +439,12 @@ while attempting to start process rank 0.
 		}).with(launcherLeft(agentapi.Summary{
 			HostsExpected: 4, SlotsExpected: 8, ExitCode: new(int32(255)), Hosts: []agentapi.HostTrouble{{Host: "2", Code: agentapi.UnknownHost, Message: "it is no host of this job, and its name cannot be resolved"}},
 		}, 255))},
+		"22-launcher-of-deepspeed": {codes.ApplicationFailed, failed(1, "ValueError: no data", launcherRuns("deepspeed", "--hostfile", "/etc/mpi/hostfile", "--launcher", "pdsh", "train.py")).with(
+			launcherLeft(agentapi.Summary{HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, ExitCode: new(int32(1))}, 1))},
+		"22-batch-launcher-before-mpirun": {codes.ApplicationFailed, failed(1, "ERROR: No matching distribution found for torch==9.9", launcherRuns("bash", "-ec", "pip install torch==9.9\nmpirun -n 4 pi"), batchVariable).with(
+			launcherLeft(agentapi.Summary{HostsExpected: 4, SlotsExpected: 8, ExitCode: new(int32(1))}, 1))},
+		"22-batch-launcher-by-a-variable": {codes.LaunchRefused, failed(255, "[mpiexec@pi-launcher] HYDT_bscd_slurm_launch_procs (tools/bootstrap/external/slurm_launch.c:63): error finding srun", launcherRuns("bash", "-ec", "mpirun -n 4 pi"), batchVariable).with(
+			launcherLeft(agentapi.Summary{HostsExpected: 4, SlotsExpected: 8, Launches: 1, ExitCode: new(int32(255))}, 255))},
 		"22-mode-without-execution": {codes.ProgramMissing, failed(1, "--------------------------------------------------------------------------\nprterun was unable to launch the specified application as it lacked\npermissions to execute an executable:\n\n   Executable: /app/bench.sh\n   Node: pi-worker-0\n\nwhile attempting to start process rank 0.\n--------------------------------------------------------------------------", func(j *mpi.Job) {
 			spec := &j.Workers.Template.Spec
 			spec.Volumes = []corev1.Volume{{Name: "app", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "bench"}}}}}
@@ -889,6 +908,28 @@ func TestTime(t *testing.T) {
 			"mpi-agent: stack of rank 1: its program has ended", "mpi-agent: stack of ranks 0, 2, 3: <module> (/app/train.py:8) | total = comm.allreduce(1)")},
 		"rank-failed-and-others-wait": {codes.RankGone, hanging("Traceback (most recent call last):", "  File \"/app/train.py\", line 7, in <module>", "TypeError: 'NoneType' object is not subscriptable",
 			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3", "mpi-agent: stack of rank 2: its program has ended", "mpi-agent: stack of ranks 0, 1, 3: <module> (/app/train.py:9)")},
+		// Ranks end while rank 0 still saves the model.
+		"ranks-ended-and-one-saves": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; blocked: 0; polling: 1, 2, 3; rank 0 waits for a file server",
+			"mpi-agent: stack of ranks 1, 2, 3: its program has ended", "mpi-agent: stack of rank 0: save (/app/train.py:80)")},
+		"ranks-ended-and-one-is-blocked": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 64 ranks wait, since 10:00:00 UTC; blocked: 0; polling: 1, 2, 3, 4 and 59 more",
+			"mpi-agent: stack of ranks 1, 2, 3, 4 and 59 more: its program has ended", "mpi-agent: stack of rank 0: save (/app/train.py:80)")},
+		"ranks-ended-and-some-are-blocked": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; sleeping: 0; blocked: 1; polling: 2, 3",
+			"mpi-agent: stack of ranks 2, 3: its program has ended", "mpi-agent: stack of ranks 0, 1: save (/app/train.py:80)")},
+		"rank-ended-in-its-end": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0, 2, 3",
+			"mpi-agent: stack of rank 1: its program has ended", "mpi-agent: stack of ranks 0, 2, 3: <module> (/app/train.py:8)")},
+		// An exception that the program handled long before.
+		"ranks-wait-long-after-an-exception": {codes.RanksWaiting, hanging("Traceback (most recent call last):", "  File \"/app/train.py\", line 7, in <module>", "ConnectionError: no answer", "retried",
+			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3", "mpi-agent: stack of ranks 0, 1, 2, 3: <module> (/app/train.py:9)")},
+		"ranks-end-long-after-an-exception": {codes.RanksWaiting, hanging("ConnectionError: no answer", "retried",
+			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; blocked: 0; polling: 1, 2, 3", "mpi-agent: stack of ranks 1, 2, 3: its program has ended", "mpi-agent: stack of rank 0: save (/app/train.py:80)")},
+		"ranks-wait-after-a-figure": {codes.RanksWaiting, hanging("MeanSquaredError: 0.0123", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},
+		"ranks-wait-for-storage":    {codes.RanksWaiting, hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; blocked: 2; polling: 0, 1, 3; rank 2 waits for storage")},
+		"ranks-wait-unlisted": {codes.RanksWaiting, hanging("ERROR: no shard", "mpi-agent: no progress: all 6 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3 and 2 more").with(func(s *scene) {
+			launcherRuns("mpirun", "-n", "6", "solver")(&s.job)
+		})},
+		"ranks-wait-of-a-program-with-n": {codes.RanksWaiting, hanging("ERROR: no shard", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3").with(func(s *scene) {
+			launcherRuns("mpirun", "solver", "-n", "5", "x")(&s.job)
+		})},
 		"rank-gone-and-others-in-their-code": {codes.RankGone, hanging("mpi-agent: no progress: Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC",
 			"mpi-agent: stack of ranks 0, 2, 3: main (/app/train.py:61)")},
 		"ranks-wait-and-a-program-prints-stacks": {codes.RanksWaiting, hanging("mpi-agent: stack of rank 1: early (train.py:1)", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3",
@@ -911,6 +952,7 @@ func TestTime(t *testing.T) {
 		"straggler-throttled":         {codes.Straggler, hanging("mpi-agent: no progress: 3 of 4 ranks wait for rank 2 (slower: pi-worker-1 is throttled 40 % of the time), since 10:00:00 UTC; busy: 2; polling: 0, 1, 3")},
 		"stragglers-from-disk":        {codes.Straggler, hanging("mpi-agent: no progress: 2 of 4 ranks wait for ranks 2, 3 (slower: pi-worker-1 has 150 major page faults per second), since 10:00:00 UTC; mostly waiting: 0, 1")},
 		"stragglers-without-cpu":      {codes.Straggler, hanging("mpi-agent: no progress: 2 of 4 ranks wait for ranks 2, 3 (slower: the ranks of pi-worker-1 wait for a CPU 60 % of the time), since 10:00:00 UTC; busy: 2, 3; polling: 0, 1").with(trainJob)},
+		"straggler-of-the-launcher":   {codes.Straggler, hanging("mpi-agent: no progress: 3 of 4 ranks wait for rank 0 (slower: the ranks of the launcher's pod wait for a CPU 60 % of the time), since 10:00:00 UTC; busy: 0; polling: 1, 2, 3")},
 		"stragglers":                  {codes.Straggler, hanging("mpi-agent: no progress: 58 of 64 ranks wait for ranks 1, 2, 3, 4 and 2 more, since 10:00:00 UTC; busy: 1, 2, 3, 4 and 2 more; polling: 0, 5, 6, 7 and 54 more")},
 		"rank-gone-by-an-unusual-exception": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "/app/train.py", line 7, in connect`,
 			`socket.gaierror: [Errno -2] Name or service not known`, "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},
@@ -963,6 +1005,18 @@ Executable: PROGRAM
 // workersRun gives the workers a command of their own.
 func workersRun(words ...string) func(*mpi.Job) {
 	return func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].Command = words }
+}
+
+// batchVariable has MPI start its processes by a batch system.
+func batchVariable(j *mpi.Job) {
+	mpich(j)
+	main := &j.Launcher.Template.Spec.Containers[0]
+	main.Env = append(main.Env, corev1.EnvVar{Name: "HYDRA_LAUNCHER", Value: "slurm"})
+}
+
+// launcherLibraries has a path of libraries in the launcher only.
+func launcherLibraries(j *mpi.Job) {
+	j.Launcher.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LD_LIBRARY_PATH", Value: "/opt/fftw/lib"}}
 }
 
 // launcherRuns gives the launcher a command.

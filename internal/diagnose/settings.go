@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -26,10 +27,15 @@ func (p *input) ownSetting(entry codes.Entry, figures map[string]string) (codes.
 		if len(roles) > 1 {
 			setBy, sets = "the pod templates", "set"
 		}
+		if i := slices.IndexFunc(entry.Remedies, func(r v1alpha1.Remedy) bool { return passesOn(r, name) }); i >= 0 && p.isLaunchersOnly(roles, figures) {
+			figures["variable"], figures["replacedText"] = name, fmt.Sprintf(": %s is %s in the launcher only, and Open MPI does not pass it on by itself", name, value)
+			entry.Remedies = slices.Insert(slices.Clone(entry.Remedies), i+1, codes.SetOnWorkers)
+			return entry, []string{fmt.Sprintf("%s %s %s=%s, and that of the workers does not.", phrase.Capital(setBy), sets, name, value)}
+		}
 		figures["ownVariable"], figures["setBy"], figures["variableField"] = name+"="+value, setBy, p.field(roles[0])
-		figures["replacedText"] = fmt.Sprintf(": %s is %s, which %s %s in place of the image's value", name, value, setBy, sets)
+		figures["replacedText"] = fmt.Sprintf(": %s %s %s to %s, which replaces what the image may set", setBy, sets, name, value)
 		// To pass on its value does not help.
-		entry.Remedies = slices.DeleteFunc(slices.Clone(entry.Remedies), func(r v1alpha1.Remedy) bool { return strings.Contains(r.Action, "-x "+name+" ") })
+		entry.Remedies = slices.DeleteFunc(slices.Clone(entry.Remedies), func(r v1alpha1.Remedy) bool { return passesOn(r, name) })
 		// A remedy that sets this variable to a value that works comes first, because it can be applied as it is.
 		at := 0
 		if len(entry.Remedies) > 0 && strings.Contains(entry.Remedies[0].Action, name+"=") {
@@ -39,6 +45,19 @@ func (p *input) ownSetting(entry codes.Entry, figures map[string]string) (codes.
 		return entry, []string{fmt.Sprintf("%s %s %s.", phrase.Capital(setBy), sets, figures["ownVariable"])}
 	}
 	return entry, nil
+}
+
+// passesOn reports whether a remedy has Open MPI pass a variable on.
+func passesOn(r v1alpha1.Remedy, name string) bool { return strings.Contains(r.Action, "-x "+name+" ") }
+
+// isLaunchersOnly reports whether a variable that these roles set does not reach the ranks, which ran on other pods than the launcher's: Open
+// MPI passes on those of its own only, Hydra all.
+func (p *input) isLaunchersOnly(roles []mpi.Role, figures map[string]string) bool {
+	if p.Job.Implementation != mpi.OpenMPI || slices.Contains(roles, mpi.RoleWorker) || p.Job.Launcher.RunsRanks || p.Job.Workers.Count == 0 {
+		return false
+	}
+	s := p.LauncherSummary()
+	return figures["rank"] != "" || s == nil || s.HostsReached > 0
 }
 
 // setters returns the roles whose pod templates set a variable to a value that is not the operator's own, and that value.
@@ -83,30 +102,49 @@ func inOptionsOf(implementation mpi.Implementation, action string) string {
 var (
 	// referenced is a variable in a script of a shell whose value is nothing if it is not set.
 	referenced = regexp.MustCompile(`\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))`)
+	// setElsewhere are variables that a shell, an image, a Service, MPI or the operator may set.
+	setElsewhere = regexp.MustCompile(`^(?:HOME|PATH|PWD|OLDPWD|USER|LOGNAME|HOSTNAME|SHELL|SHLVL|UID|EUID|PPID|RANDOM|SECONDS|LINENO|IFS|OPTARG|OPTIND|REPLY|TMPDIR|LANG|TERM|_|(?:LD_)?LIBRARY_PATH|LD_PRELOAD|PYTHONPATH|\w*_(?:SERVICE|PORT)(?:_\w+)?|` +
+		`(?:BASH|LC|OMPI|OPAL|PRTE|PMIX|PMI|MPI|I_MPI|HYDRA|MPIR|UCX|KUBERNETES|CUDA|NVIDIA|CONDA)_\w+)$`)
+	// sources is a script that reads another one, which may set variables.
+	sources = regexp.MustCompile(`(?m)(?:^|[;&|(]|\b(?:then|do|else)\b)\s*(?:\.|source|eval)\s`)
 	// shellOption is how a shell is given a script as a word, such as -c or -euxc.
 	shellOption = regexp.MustCompile(`^-[a-z]*c[a-z]*$`)
 )
 
-// undefinedInScript returns the first variable to which the script of the launcher's command refers on a line that calls MPI's launcher, if
-// neither the pod template nor the script sets it; "" if there is none, or other objects may define it.
+// undefinedInScript returns a variable to which the script of the launcher's command refers on a line that calls MPI's launcher, and which
+// neither the pod template nor the script sets: the first that is a word of its own, or else the first. It returns "" if there is none, or if
+// something else may set it.
 func (p *input) undefinedInScript() string {
 	for _, main := range first(p.Template(mpi.RoleLauncher).Containers) {
 		words := slices.Concat(main.Command, main.Args)
-		if len(words) < 3 || !shellOption.MatchString(words[1]) || len(main.EnvFrom) > 0 || len(p.Job.Connections) > 0 {
+		if len(words) < 3 || !shellOption.MatchString(words[1]) || len(main.EnvFrom) > 0 || len(p.Job.Connections) > 0 || sources.MatchString(words[2]) {
 			return ""
 		}
 		for line := range strings.Lines(words[2]) {
 			if !startsRanks.MatchString(line) {
 				continue
 			}
-			for _, found := range referenced.FindAllStringSubmatch(line, -1) {
-				name := found[1] + found[2]
-				isSet := slices.ContainsFunc(main.Env, func(v corev1.EnvVar) bool { return v.Name == name })
-				if !isSet && !regexp.MustCompile(`\b`+name+`=|\b(?:for|read|export)\b[^;\n]*\b`+name+`\b`).MatchString(words[2]) {
-					return name
-				}
+			if name := undefinedIn(line, words[2], main.Env); name != "" {
+				return name
 			}
 		}
 	}
 	return ""
+}
+
+// undefinedIn returns a variable to which a line of a script refers, and which neither the script nor the environment sets; "" if there is none.
+func undefinedIn(line, script string, env []corev1.EnvVar) (undefined string) {
+	for _, found := range referenced.FindAllStringSubmatch(line, -1) {
+		name := found[1] + found[2]
+		isSet := slices.ContainsFunc(env, func(v corev1.EnvVar) bool { return v.Name == name })
+		if isSet || setElsewhere.MatchString(name) || regexp.MustCompile(`\b`+name+`=|\b(?:for|read|export)\b[^;\n]*\b`+name+`\b`).MatchString(script) {
+			continue
+		}
+		if regexp.MustCompile(`\s"?\$(?:` + name + `|\{` + name + `\})"?(?:\s|$)`).MatchString(line) {
+			// It is missing in the command as a word. The others are parts of values.
+			return name
+		}
+		undefined = cmp.Or(undefined, name)
+	}
+	return undefined
 }

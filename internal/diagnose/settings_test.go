@@ -51,16 +51,23 @@ func TestOwnSetting(t *testing.T) {
 func TestUndefinedInScript(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]string{
-		"mpirun -n $NPROCS pi":                           "NPROCS",
-		"mpirun -n ${NPROCS} pi":                         "NPROCS",
-		"mpirun -n $SET pi":                              "",
-		"N=4; mpirun -n $N pi":                           "",
-		"for n in 1 2; do mpirun -n $n pi; done":         "",
-		"mpirun -n ${N:-2} pi":                           "",
-		"echo $HOME\nmpirun -n 2 pi":                     "",
-		"read N < /data/ranks\nmpirun -n $N pi":          "",
-		"mpirun -n $(cat /data/ranks) pi":                "",
-		"set -e\nprepare\nexport A\nmpirun -n $RANKS pi": "RANKS",
+		"mpirun -n $NPROCS pi":                            "NPROCS",
+		"mpirun -n ${NPROCS} pi":                          "NPROCS",
+		"mpirun -n $SET pi":                               "",
+		"N=4; mpirun -n $N pi":                            "",
+		"for n in 1 2; do mpirun -n $n pi; done":          "",
+		"mpirun -n ${N:-2} pi":                            "",
+		"echo $HOME\nmpirun -n 2 pi":                      "",
+		"read N < /data/ranks\nmpirun -n $N pi":           "",
+		"mpirun -n $(cat /data/ranks) pi":                 "",
+		"mpirun --wdir $HOME -x PATH=$PATH -n 4 $PROGRAM": "PROGRAM",
+		"mpirun -x DATA=$SOURCE/x -n 4 \"${PROGRAM}\"":    "PROGRAM",
+		"mpirun -x DATA=$SOURCE/x -n 4 pi":                "SOURCE",
+		"mpirun -x LD_LIBRARY_PATH=$LD_LIBRARY_PATH pi $OMPI_MCA_btl $REDIS_SERVICE_HOST $REDIS_PORT": "",
+		". /opt/intel/setvars.sh\nmpirun -n $NPROCS pi":                                               "",
+		"cd /a && source env.sh; mpirun -n $NPROCS pi":                                                "",
+		"./prepare; mpirun -n $NPROCS pi":                                                             "NPROCS",
+		"set -e\nprepare\nexport A\nmpirun -n $RANKS pi":                                              "RANKS",
 	} {
 		job := mpi.Job{}
 		job.Launcher.Template.Spec.Containers = []corev1.Container{{Command: []string{"sh", "-ec", script}, Env: []corev1.EnvVar{{Name: "SET"}}}}

@@ -32,15 +32,18 @@ func symptoms(p *input) []Finding {
 	return found
 }
 
-// continuedAfter reports whether the shell that did not find a program went on with its script, which something else ended: the rank, or
-// the launcher if no rank failed, ended with another code than that of a missing program, and the log has another error.
+// continuedAfter reports whether the shell that did not find a program went on with its script, which something else ended: a rank that is no
+// shell crashed or ended with an error; or the rank, or the launcher if no rank failed, ended with another code than that of a missing program,
+// and the log has another error.
 func (p *input) continuedAfter(s facts.Sign) bool {
 	if s.Code != codes.ProgramMissing || !shellNotFound.MatchString(s.Line) {
 		return false
 	}
 	code := int32(0)
 	if first, _ := p.FirstRank(); first != nil {
-		code = first.ExitCode
+		if code = first.ExitCode; endedByItself(*first) {
+			return true
+		}
 	} else if launcher := p.FailedLauncher(); launcher != nil {
 		code = ptr.Deref(launcher.ExitCode(), 0)
 	}
@@ -51,6 +54,15 @@ func (p *input) continuedAfter(s facts.Sign) bool {
 		found := loglines.FirstError(pod.Log.Lines)
 		return found != nil && !shellNotFound.MatchString(found.Line)
 	})
+}
+
+// endedByItself reports whether a rank crashed, or is no shell and ended with an error: then a program that a shell did not find is not what
+// ended it.
+func endedByItself(end agentapi.RankEnd) bool {
+	if end.Signal == 9 || end.Signal == 15 {
+		return false
+	}
+	return end.Signal != 0 || facts.CodeOfCrash(end.ExitCode) != "" || end.ExitCode > 0 && end.ExitCode != shellFoundNothing && !loglines.IsShell(end.Program)
 }
 
 // shellFoundNothing is the exit code of a shell whose last program was not found (POSIX).

@@ -72,13 +72,13 @@ func OpenCalls(profile *v1alpha1.Profile) int64 {
 // noticedImbalance is the imbalance in percent from which it is worth a mention in a line.
 const noticedImbalance = 10
 
-// LateRankText describes the rank that the others wait for; "" if there is none.
+// LateRankText describes the rank that the others may wait for, by the time that each spends in MPI; "" if there is none.
 func LateRankText(profile *v1alpha1.Profile) string {
 	late := profile.LateRank
 	if late == nil {
 		return ""
 	}
-	return fmt.Sprintf("the others wait for rank %d: they were in MPI for %s more", late.Rank, TimeText(late.WaitedMilliseconds))
+	return fmt.Sprintf("the others may wait for rank %d: they were in MPI for %s more", late.Rank, TimeText(late.WaitedMilliseconds))
 }
 
 // NoProfileText returns why the report of a job has no profile; "" if it has.

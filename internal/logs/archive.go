@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"bufio"
 	"bytes"
 	"compress/gzip"
 	"errors"
@@ -128,29 +127,27 @@ func (l PodLog) Last(most int) PodLog {
 // errPacked is returned by Unpack for data that is not from Pack.
 var errPacked = errors.New("the logs in the report are damaged")
 
-// Unpack returns the lines in the data of Packed. It fails if they are damaged, or larger than what Pack takes.
+// Unpack returns the lines in the data of Packed, each cut to MaxPackedLine. It fails if they are damaged, or larger than what Pack takes.
 func Unpack(data []byte) ([]PodLine, error) {
 	zip, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
 		return nil, errors.Join(errPacked, err)
 	}
-	var lines []PodLine
 	// What is longer was not written by Pack.
-	limited := &io.LimitedReader{R: zip, N: MaxPackedText + 1}
-	scanner := bufio.NewScanner(limited)
-	scanner.Buffer(nil, MaxPackedLine+1<<10)
-	for scanner.Scan() {
-		line, is := unpackLine(scanner.Text(), MaxPackedLine)
+	text, err := io.ReadAll(io.LimitReader(zip, MaxPackedText+1))
+	if err != nil {
+		return nil, errors.Join(errPacked, err)
+	}
+	if len(text) > MaxPackedText {
+		return nil, fmt.Errorf("%w: they have more than %d bytes", errPacked, MaxPackedText)
+	}
+	var lines []PodLine
+	for text := range strings.Lines(string(text)) {
+		line, is := unpackLine(text, MaxPackedLine)
 		if !is {
 			return nil, errPacked
 		}
 		lines = append(lines, line)
-	}
-	if err := scanner.Err(); err != nil {
-		return nil, errors.Join(errPacked, err)
-	}
-	if limited.N == 0 {
-		return nil, fmt.Errorf("%w: they have more than %d bytes", errPacked, MaxPackedText)
 	}
 	return lines, nil
 }

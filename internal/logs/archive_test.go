@@ -124,4 +124,7 @@ func TestUnpackRefusesWhatPackDidNotWrite(t *testing.T) {
 	if err != nil || len(lines) != 1 || lines[0].Text != "abc" {
 		t.Errorf("a line with control characters is %v, %v, want abc", lines, err)
 	}
+	if lines, err = Unpack(zipped(strings.TrimSpace(line) + strings.Repeat("x", 3*MaxPackedLine) + "\n" + line)); err != nil || len(lines) != 2 || len(lines[0].Text) != MaxPackedLine || lines[1].Text != "text" {
+		t.Errorf("after a line that is too long there are %d lines: %v", len(lines), err)
+	}
 }

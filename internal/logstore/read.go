@@ -201,7 +201,9 @@ func (k *Keeper) take(ctx context.Context, r *run, raw []byte, since time.Time) 
 		return nil
 	}
 	before := len(r.lines.text)
-	r.lines.add(logs.PodLine{Pod: r.id.pod, Time: at, Text: r.mask.Line(logs.CleanWithin(string(text), logs.MaxStoredLine))})
+	// What replaces a secret may be longer.
+	masked := r.mask.Line(logs.CleanWithin(string(text), logs.MaxStoredLine))
+	r.lines.add(logs.PodLine{Pod: r.id.pod, Time: at, Text: logs.CleanWithin(masked, logs.MaxStoredLine)})
 	added := int64(len(r.lines.text) - before)
 	k.buffered.Add(added)
 	k.mu.Lock()

@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,18 +12,24 @@ var (
 	// batchFlag is a flag of Hydra (src/pm/hydra/mpiexec/utils.c) or Open MPI's component for launches (plm) with a batch system.
 	batchFlag = regexp.MustCompile(`(?:^|\s)(-{1,2}(?:bootstrap|launcher|rmk|(?:mca|prtemca)\s+plm)[\s=]+(` + batchSystems + `))(?:\s|$)`)
 	batchName = regexp.MustCompile(`^(?:` + batchSystems + `)$`)
+	// endOfCommand ends a command in a script.
+	endOfCommand = regexp.MustCompile(`[;&|\n]`)
 )
 
-const batchSystems = `slurm|srun|lsf|blaunch|sge|qrsh|pbs|pbspro|tm|ll|llspawn|alps|cobalt|jmi|pdsh|persist`
+// batchSystems are without those that may be in an image and reach the workers by ssh, such as pdsh.
+const batchSystems = `slurm|srun|lsf|blaunch|sge|qrsh|pbs|pbspro|tm|ll|llspawn|alps|cobalt|jmi`
 
 // batchVariables are the variables of MPICH, Intel MPI and Open MPI for the same.
 var batchVariables = []string{"HYDRA_LAUNCHER", "HYDRA_BOOTSTRAP", "I_MPI_HYDRA_BOOTSTRAP", "I_MPI_HYDRA_RMK", "OMPI_MCA_plm", "PRTE_MCA_plm"}
 
 // BatchLauncher returns the setting of a launcher's command or variables by which MPI starts its processes through a batch system, and
-// that system, such as "-bootstrap slurm" and "slurm"; "" for both if there is none.
+// that system, such as "-bootstrap slurm" and "slurm"; "" for both if there is none. Options of other programs, such as deepspeed, are
+// their own matter.
 func BatchLauncher(words []string, env []corev1.EnvVar) (setting, system string) {
-	if found := batchFlag.FindStringSubmatch(strings.Join(words, " ")); found != nil {
-		return found[1], found[2]
+	for _, options := range OptionsOfLaunchers(strings.Join(words, " ")) {
+		if found := batchFlag.FindStringSubmatch(options); found != nil {
+			return found[1], found[2]
+		}
 	}
 	for _, v := range env {
 		for _, name := range batchVariables {
@@ -33,3 +40,49 @@ func BatchLauncher(words []string, env []corev1.EnvVar) (setting, system string)
 	}
 	return "", ""
 }
+
+// OptionsOfLaunchers returns the options of each call of MPI's launchers in a command or script: the words up to the program, as far as that
+// is known without the list of all options.
+func OptionsOfLaunchers(command string) (all []string) {
+	command = strings.ReplaceAll(command, "\\\n", " ")
+	for _, at := range startsMPI.FindAllStringIndex(command, -1) {
+		call := command[at[1]:]
+		if end := endOfCommand.FindStringIndex(call); end != nil {
+			call = call[:end[0]]
+		}
+		words := strings.Fields(call)
+		values := 0
+		for i, word := range words {
+			if name := strings.TrimLeft(word, "-"); name != word {
+				values = valuesOf(name)
+			} else if values--; values < 0 {
+				words = words[:i]
+				break
+			}
+		}
+		all = append(all, strings.Join(words, " "))
+	}
+	return all
+}
+
+// valuesOf returns how many words may follow an option of MPI's launchers as its values.
+func valuesOf(option string) int {
+	switch {
+	case slices.Contains(optionsOfTwo, option):
+		return 2
+	case strings.Contains(option, "="), slices.Contains(optionsOfNone, option):
+		return 0
+	}
+	return 1
+}
+
+// optionsOfTwo are options with a name and a value, and optionsOfNone those without a value: of Open MPI (mpirun(1), prterun(1)) and Hydra
+// (mpiexec -help).
+var (
+	optionsOfTwo  = []string{"mca", "gmca", "prtemca", "gprtemca", "pmixmca", "gpmixmca", "omca", "genv", "env"}
+	optionsOfNone = []string{
+		"allow-run-as-root", "oversubscribe", "nooversubscribe", "use-hwthread-cpus", "tag-output", "timestamp-output", "bynode", "byslot", "nolocal", "enable-recovery", "pernode",
+		"report-bindings", "display-map", "display-allocation", "merge-stderr-to-stdout", "v", "verbose", "q", "quiet", "l", "prepend-rank", "rr", "genvall", "genvnone", "envall", "envnone",
+		"print-rank-map", "info", "bind-to-none", "bind-to-core",
+	}
+)

@@ -57,7 +57,8 @@ const (
 	waitingAfter = 30 * time.Second
 	// behindAfter is how long ranks wait for few others that are busy: some programs compute a part on one rank only.
 	behindAfter = time.Minute
-	// idleAfter is how long all ranks sleep, or a rank is alone: programs may sleep on purpose. idleDeviceAfter is the same for ranks
+	// idleAfter is how long all ranks sleep, a rank is alone, or one writes a file: programs may sleep on purpose, and a checkpoint takes its
+	// time. idleDeviceAfter is the same for ranks
 	// with a GPU, which may compute meanwhile.
 	idleAfter, idleDeviceAfter = 2 * time.Minute, 10 * time.Minute
 	// goneAfter is how long ranks continue after one failed: MPI needs a few seconds to end them.
@@ -105,7 +106,7 @@ func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Su
 		doing += "; " + unanswered
 	}
 	switch {
-	case n.busy == 0 && n.withDevice == 0 && (n.waiting > 0 || unanswered != "") && len(ranks) > 1 && waited >= waitingAfter:
+	case n.busy == 0 && n.withDevice == 0 && (n.waiting > 0 || unanswered != "") && len(ranks) > 1 && waited >= patience(ranks, unanswered):
 		return fmt.Sprintf("all %d ranks wait, since %s; %s", len(ranks), since, doing)
 	case n.busy == 0 && (waited >= idleAfter || unanswered != "" && waited >= waitingAfter) && (n.withDevice == 0 || waited >= idleDeviceAfter):
 		subject := "the only rank is idle"
@@ -119,6 +120,14 @@ func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Su
 		}
 	}
 	return judgeSlow(slow, why, pods, now)
+}
+
+// patience is how long ranks may wait until this is reported, unless a call of one is not answered: longer if one waits for its files.
+func patience(ranks []agentapi.RankActivity, unanswered string) time.Duration {
+	if unanswered == "" && slices.ContainsFunc(ranks, agentapi.RankActivity.WaitsForStorage) {
+		return idleAfter
+	}
+	return waitingAfter
 }
 
 // judgeFew names the ranks that keep all others waiting, if they are few or all in the pod that something slows down, and returns the line for

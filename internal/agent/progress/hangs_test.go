@@ -46,6 +46,10 @@ func TestJudgeStall(t *testing.T) {
 		r.Worker.Activity.Ranks[1].For = "the lock of /data/index.lock"
 		return r
 	}
+	stored := func(r records.Record, on string) records.Record {
+		r.Worker.Activity.Ranks[1].For = on
+		return r
+	}
 	device := func(r records.Record) records.Record {
 		for i := range r.Worker.Activity.Ranks {
 			r.Worker.Activity.Ranks[i].Device = true
@@ -101,6 +105,10 @@ func TestJudgeStall(t *testing.T) {
 		"all sleep as they want":                      {hosts: []records.Record{host(quiet, agentapi.Sleeping, agentapi.Sleeping)}},
 		"all sleep for minutes":                       {hosts: []records.Record{host(minutes, agentapi.Sleeping, agentapi.Sleeping)}, want: "all 2 ranks are idle, since 00:30:00 UTC; sleeping: 0, 1"},
 		"one of them waits for a lock":                {hosts: []records.Record{locked(host(minutes, agentapi.Sleeping, agentapi.Blocked))}, want: "all 2 ranks wait, since 00:30:00 UTC; sleeping: 0; blocked: 1; rank 1 waits for the lock of /data/index.lock"},
+		"one of them writes a file for a moment":      {hosts: []records.Record{stored(host(quiet, agentapi.Polling, agentapi.Blocked), agentapi.ForFileServer)}},
+		"one of them writes pages for a moment":       {hosts: []records.Record{stored(host(quiet, agentapi.Polling, agentapi.Blocked), agentapi.ForStorage)}},
+		"one of them writes a file for minutes":       {hosts: []records.Record{stored(host(minutes, agentapi.Polling, agentapi.Blocked), agentapi.ForFileServer)}, want: "all 2 ranks wait, since 00:30:00 UTC; blocked: 1; polling: 0; rank 1 waits for a file server"},
+		"one of them writes and one calls in vain":    {hosts: []records.Record{calling(stored(host(quiet, agentapi.Polling, agentapi.Blocked), agentapi.ForStorage), 100)}, want: "all 2 ranks wait, since 00:32:40 UTC; blocked: 1; polling: 0; rank 1 waits for storage; pi-worker-0 gets no answer from 10.0.0.7:443"},
 		"a rank alone":                                {hosts: []records.Record{host(quiet, agentapi.Polling)}},
 		"a rank alone for minutes":                    {hosts: []records.Record{host(minutes, agentapi.Blocked)}, want: "the only rank is idle, since 00:30:00 UTC; blocked: 0"},
 		"a GPU works for minutes":                     {hosts: []records.Record{device(host(minutes, agentapi.Blocked, agentapi.Blocked))}},

@@ -65,6 +65,8 @@ type Ranks struct {
 	bad, begun chan struct{}
 	// stacks holds a value while stacks are read.
 	stacks chan struct{}
+	// sources holds a value while a line of source code is read.
+	sources chan struct{}
 }
 
 // observed is a process that was seen. A process id is given again to another process later: started tells them apart.
@@ -83,7 +85,7 @@ const becomesRankWithin = 15 * time.Second
 
 // New returns the ranks of a container whose cgroup is in a folder. Watch finds them.
 func New(log *slog.Logger, root string) *Ranks {
-	r := &Ranks{log: log, cgroup: root, news: make(chan struct{}, 1), processes: map[int]*observed{}, launches: map[int]string{}, awaited: map[int]bool{}, bad: make(chan struct{}), begun: make(chan struct{}), stacks: make(chan struct{}, 1)}
+	r := &Ranks{log: log, cgroup: root, news: make(chan struct{}, 1), processes: map[int]*observed{}, launches: map[int]string{}, awaited: map[int]bool{}, bad: make(chan struct{}), begun: make(chan struct{}), stacks: make(chan struct{}, 1), sources: make(chan struct{}, 1)}
 	r.kills = cgroup.Kills(root)
 	return r
 }

@@ -24,20 +24,49 @@ const (
 	mostSource, mostLine = 4 << 20, 100
 )
 
-// addSource adds the text of the line at which a thread of a process is in the program's own files.
-func addSource(pid int, thread *agentapi.ThreadStack) {
+// sources reads lines of source code for the stacks of ranks. Once a file is not read in time, it reads no more.
+type sources struct {
+	read func(pid int, file string, line int) string
+	// reading holds the read that runs, one at a time: of a server that does not answer, the kernel may never return.
+	reading chan struct{}
+	isLate  bool
+}
+
+// addTo adds the text of the line at which a thread of a process is in the program's own files.
+func (s *sources) addTo(pid int, thread *agentapi.ThreadStack) {
 	for i := range thread.Frames {
 		f := &thread.Frames[i]
 		if f.Line == 0 || agentapi.IsLibraryFile(f.File) {
 			continue
 		}
-		read := make(chan string, 1)
-		go func(file string, line int) { read <- sourceLine(pid, file, line) }(f.File, int(f.Line))
-		select {
-		case f.Source = <-read:
-		case <-time.After(sourceTime):
-		}
+		f.Source = s.line(pid, f.File, int(f.Line))
 		return
+	}
+}
+
+// line returns a line of a process's code; "" if it cannot be read, or not in time.
+func (s *sources) line(pid int, file string, line int) string {
+	if s.isLate {
+		return ""
+	}
+	select {
+	case s.reading <- struct{}{}:
+	default:
+		s.isLate = true
+		return ""
+	}
+	found := make(chan string, 1)
+	go func() {
+		text := s.read(pid, file, line)
+		<-s.reading
+		found <- text
+	}()
+	select {
+	case text := <-found:
+		return text
+	case <-time.After(sourceTime):
+		s.isLate = true
+		return ""
 	}
 }
 

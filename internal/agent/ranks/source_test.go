@@ -4,10 +4,54 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agentapi"
 )
+
+// TestSourcesThatAreLate: of a file server that does not answer, one line is waited for, and one read waits there at most.
+func TestSourcesThatAreLate(t *testing.T) {
+	t.Parallel()
+	reading, answer := make(chan struct{}, 1), make(chan string)
+	var reads atomic.Int32
+	ask := func() string {
+		s := &sources{reading: reading, read: func(int, string, int) string {
+			reads.Add(1)
+			return <-answer
+		}}
+		var all string
+		for range 4 {
+			thread := agentapi.ThreadStack{Frames: []agentapi.Frame{{File: "/app/train.py", Line: 3}}}
+			s.addTo(1, &thread)
+			all += thread.Frames[0].Source
+		}
+		return all
+	}
+	begun := time.Now()
+	if got := ask() + ask(); got != "" || reads.Load() != 1 {
+		t.Errorf("%q is read by %d reads, want one that waits", got, reads.Load())
+	}
+	if took := time.Since(begun); took > 3*sourceTime {
+		t.Errorf("it took %s", took)
+	}
+	answer <- "late"
+	go func() {
+		for range 4 {
+			answer <- "x"
+		}
+	}()
+	got := ""
+	for deadline := time.Now().Add(10 * time.Second); got == "" && time.Now().Before(deadline); {
+		got = ask()
+	}
+	if got == "" {
+		t.Error("no line is read after the server has answered")
+	}
+}
 
 // TestSourceLine: a line of a program is read from its file as the process has it, or from its arguments, and from nothing else.
 func TestSourceLine(t *testing.T) {

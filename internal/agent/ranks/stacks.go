@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -63,9 +64,10 @@ func (r *Ranks) Stacks(rank *int32) []agentapi.RankStack {
 		defer func() { <-r.stacks }()
 		defer r.LookedInto()
 		r.LookedInto()
+		lines := &sources{read: sourceLine, reading: r.sources}
 		for _, of := range asked {
 			of.Error = ""
-			readStack(&of, processes[of.Process])
+			readStack(&of, processes[of.Process], lines)
 			results <- of
 		}
 	}()
@@ -88,7 +90,7 @@ func (r *Ranks) LookedInto() {
 }
 
 // readStack reads the stack of the first of a rank's processes that runs Python.
-func readStack(of *agentapi.RankStack, pids []int) {
+func readStack(of *agentapi.RankStack, pids []int, lines *sources) {
 	failed := pystack.ErrNoPython
 	for _, pid := range pids {
 		found, err := stackOf(pid)
@@ -96,7 +98,7 @@ func readStack(of *agentapi.RankStack, pids []int) {
 			of.Process, of.Python, of.Threads = pid, found.Python, found.Threads
 			of.Inline = inlineText(pid)
 			if len(of.Threads) > 0 {
-				addSource(pid, &of.Threads[0])
+				lines.addTo(pid, &of.Threads[0])
 			}
 			return
 		}
@@ -126,10 +128,22 @@ func stackOf(pid int) (pystack.Stacks, error) {
 	}
 	defer memory.Close()
 	found, err := pystack.Read(memory, string(maps), pid)
+	if program, _ := os.Readlink(process.File(pid, "exe")); err != nil {
+		err = explainNoCode(err, program)
+	}
 	if after, runs := process.ReadStat(pid); !runs || after.Started != before.Started {
 		return pystack.Stacks{}, errors.New("it has ended")
 	}
 	return found, err
+}
+
+// explainNoCode explains why no Python code runs in a process of a program that has Python as a library, and may be anywhere in its own code:
+// only of the interpreter, this shows that its program has ended. program is its file.
+func explainNoCode(err error, program string) error {
+	if err.Error() != agentapi.NoPythonCode || strings.HasPrefix(filepath.Base(program), "python") || strings.HasPrefix(filepath.Base(program), "pypy") {
+		return err
+	}
+	return errors.New("it has Python as a library, and runs no Python code now")
 }
 
 // ptraceScope returns the node's setting kernel.yama.ptrace_scope; "" if it has none.

@@ -1,6 +1,7 @@
 package ranks
 
 import (
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os/exec"
@@ -60,6 +61,21 @@ func TestStacks(t *testing.T) {
 	}
 	if none := r.Stacks(new(int32(2))); len(none) > 0 {
 		t.Errorf("rank 2 is %+v", none)
+	}
+}
+
+// TestExplainNoCode: a program that only embeds Python has not ended because it runs no Python code.
+func TestExplainNoCode(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ err, program, want string }{
+		{agentapi.NoPythonCode, "/usr/bin/python3.11", agentapi.NoPythonCode},
+		{agentapi.NoPythonCode, "/opt/conda/bin/python3 (deleted)", agentapi.NoPythonCode},
+		{agentapi.NoPythonCode, "/app/solver", "it has Python as a library"},
+		{"it is no Python program", "/app/solver", "it is no Python program"},
+	} {
+		if got := explainNoCode(errors.New(test.err), test.program).Error(); !strings.HasPrefix(got, test.want) {
+			t.Errorf("%s of %s: %q, want %q", test.err, test.program, got, test.want)
+		}
 	}
 }
 

@@ -9,10 +9,14 @@ import (
 	"unicode"
 
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // servers are parts of the names of the kernel's functions in which processes wait for a file server: NFS, SMB, CephFS, Lustre, FUSE.
 var servers = []string{"rpc_", "nfs", "cifs_", "smb", "ceph_", "ptlrpc_", "cl_sync_io", "fuse_", "request_wait_answer"}
+
+// disks are parts of those in which processes wait until data is on a disk, or was read from it, of whatever file system.
+var disks = []string{"folio_wait", "wait_on_page", "jbd2", "io_schedule", "balance_dirty_pages", "xlog_", "submit_bio"}
 
 // awaitedBy returns what a process waits for that sleeps in a function of the kernel, such as "the lock of /data/index.lock"; "" if that
 // is unknown.
@@ -26,7 +30,9 @@ func awaitedBy(pid int, wait string) string {
 		}
 		return "the lock of a file"
 	case slices.ContainsFunc(servers, func(part string) bool { return strings.Contains(wait, part) }):
-		return "a file server"
+		return agentapi.ForFileServer
+	case slices.ContainsFunc(disks, func(part string) bool { return strings.Contains(wait, part) }):
+		return agentapi.ForStorage
 	case strings.Contains(wait, "pipe_read"):
 		return "input from a pipe"
 	}

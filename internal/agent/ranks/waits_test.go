@@ -46,6 +46,7 @@ func TestAwaitedBy(t *testing.T) {
 	t.Parallel()
 	for wait, want := range map[string]string{
 		"rpc_wait_bit_killable": "a file server", "request_wait_answer": "a file server", "anon_pipe_read": "input from a pipe",
+		"folio_wait_bit_common": "storage", "jbd2_log_wait_commit": "storage", "wait_on_page_bit": "storage", "io_schedule": "storage", "nfs_wait_on_request": "a file server",
 		"locks_lock_inode_wait": "the lock of a file", "hrtimer_nanosleep": "", "poll_schedule_timeout": "", "": "",
 	} {
 		if got := awaitedBy(-1, wait); got != want {

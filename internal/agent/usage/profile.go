@@ -100,7 +100,7 @@ func profileRanks(ranks []agentapi.RankProfile, late *agentapi.LateRank, most in
 	return kept
 }
 
-// lateRank returns the rank that the others wait for: the one with the least time in functions of MPI, if the median of the others has
+// lateRank returns the rank that the others may wait for: the one with the least time in functions of MPI, if the median of the others has
 // much more. It returns nil if there is none: the ranks have about the same time, or several have little. Ranks that ran for a shorter time
 // than others, as in one of several programs, had less time to wait, and do not count.
 func lateRank(ranks []agentapi.RankProfile) *agentapi.LateRank {

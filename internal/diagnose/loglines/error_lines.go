@@ -38,7 +38,13 @@ func firstErrorBut(lines []string, skip func(message string) bool) *ErrorLine {
 }
 
 // IsException reports whether an error is an exception of Python.
-func IsException(message string) bool { return errorLines[0].pattern.MatchString(message) }
+func IsException(message string) bool {
+	return errorLines[0].pattern.MatchString(message) && !figure.MatchString(message)
+}
+
+// figure is a number that a program prints as a result, such as "MeanSquaredError: 0.0123", or what follows "error: " then. The text of a KeyError can be
+// a number, too: after a traceback, it is an exception.
+var figure = regexp.MustCompile(`^(?:[\w.]+: )?[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|nan|inf) ?%?$`)
 
 // Aftermath is what a rank reports after another one has ended: the errors of Horovod, NCCL, Gloo, PyTorch's store, and of MPICH over UCX.
 var Aftermath = regexp.MustCompile(`Horovod has been shut down|HorovodInternalError: (?:ncclRemoteError|.*gloo/)|ncclRemoteError|gloo/\S+:?\d*\]? ?(?:Connection closed by peer|Read error|Write error|.*Connection reset by peer)|Failed to recv, got 0 bytes|Broken pipe$|UCX netmod.*(?:Connection reset|Endpoint timeout)`)
@@ -56,6 +62,8 @@ type errorLine struct {
 	next bool
 	// stack, if set, matches the lines of the error's stack that follow. The last one that has a text is the cause, and is added.
 	stack *regexp.Regexp
+	// but, if set, matches messages that are no errors.
+	but *regexp.Regexp
 	// find looks for the form in a whole log instead. The others are not set.
 	find func(lines []string, skip func(message string) bool) *ErrorLine
 }
@@ -63,7 +71,7 @@ type errorLine struct {
 // errorLines are the forms of runtimes, the most specific first. Generic ones are last.
 var errorLines = []errorLine{
 	// Python: the last line of a traceback (Lib/traceback.py).
-	{text: "", pattern: regexp.MustCompile(`^(?P<error>(?:[A-Za-z_]\w*\.)*(?:[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt)|Exception)(?:: .*)?)$`)},
+	{text: "", pattern: regexp.MustCompile(`^(?P<error>(?:[A-Za-z_]\w*\.)*(?:[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt)|Exception)(?:: .*)?)$`), but: figure},
 	{find: AfterTraceback},
 	// Open MPI: ompi/errhandler/errhandler_predefined.c.
 	{text: "*** MPI_ERR_", pattern: regexp.MustCompile(`\*\*\* (?P<error>MPI_ERR_\w+(?:: .*)?)$`)},
@@ -114,7 +122,7 @@ var errorLines = []errorLine{
 	// dash, and busybox (src/expand.c).
 	{text: "parameter not set", pattern: regexp.MustCompile(`^\S+: (?:line )?\d+: (?P<error>\w+: parameter not set)$`)},
 	// What most programs write.
-	{text: "", pattern: regexp.MustCompile(`^(?i:fatal error|fatal|error)\b(?: in [^:]+)?: ?(?P<error>\S.*)$`)},
+	{text: "", pattern: regexp.MustCompile(`^(?i:fatal error|fatal|error)\b(?: in [^:]+)?: ?(?P<error>\S.*)$`), but: figure},
 	{text: ": error: ", pattern: regexp.MustCompile(`^(?P<error>[\w./-]+: error: .+)$`)},
 	// Shells, of a script, which mostly continues after an error.
 	{text: ": ", pattern: regexp.MustCompile(`^` + scriptLine + `(?P<error>.+)$`)},
@@ -158,13 +166,18 @@ func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
 			found.Message += ": " + cause
 		}
 	}
-	if found.Message == "" {
+	if e.isNone(found.Message) {
 		return nil
 	}
 	if found.Rank == "" {
 		found.Rank = reportedBy(lines[max(0, i-4):i])
 	}
 	return &found
+}
+
+// isNone reports whether a message of the form is no error.
+func (e errorLine) isNone(message string) bool {
+	return message == "" || e.but != nil && e.but.MatchString(message)
 }
 
 // usage is what launchers write about how they are called.

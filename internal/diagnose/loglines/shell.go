@@ -26,14 +26,14 @@ func ScriptPlace(line string) string {
 		return ""
 	}
 	found := inScript.FindStringSubmatch(text)
-	if found == nil || isShell(found[1]) {
+	if found == nil || IsShell(found[1]) {
 		return ""
 	}
 	return path.Base(found[1]) + ", line " + found[2]
 }
 
-// isShell reports whether a program is a shell.
-func isShell(program string) bool {
+// IsShell reports whether a program is a shell.
+func IsShell(program string) bool {
 	switch strings.TrimPrefix(path.Base(program), "-") {
 	case "sh", "bash", "dash", "ash", "ksh", "zsh", "busybox":
 		return true

@@ -39,7 +39,7 @@ class Profile:
         time: The time of all ranks together.
         communication: The part of it in functions of MPI.
         imbalance: How much less the mean rank computes than the one that computes most, from 0 to 1.
-        late_rank: The rank that the others wait for; None if there is none.
+        late_rank: The rank that the others may wait for; None if there is none.
         calls: The functions of MPI with the most time, at most 12.
         message_sizes: The number of calls by the size of their data: up to so many bytes, None for larger ones.
         ranks: By rank, its time and the part in functions of MPI: at most 32 ranks, those that differ most from the
