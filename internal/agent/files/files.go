@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"golang.org/x/sys/unix"
 )
 
 // mostOfFile bounds files that variables name: keys, and messages of a container's end.
@@ -13,14 +15,7 @@ const mostOfFile = 1 << 20
 // Read reads a file whose path is that of a variable, at most 1 MiB. Users set variables: it refuses what is not a file, such as
 // /dev/zero, which has no end.
 func Read(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	file, err := os.Open(path)
+	file, err := Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -30,4 +25,17 @@ func Read(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is larger than %d bytes", path, mostOfFile)
 	}
 	return data, err
+}
+
+// Open opens a regular file in whose place a program may have made something else, such as a FIFO that nobody writes to.
+func Open(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		_ = file.Close()
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	return file, nil
 }

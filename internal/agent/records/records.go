@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"opendatahub.io/mpijob/internal/agent/files"
 	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -75,11 +77,28 @@ func Read(folder string) []Record {
 	var records []Record
 	for _, name := range names {
 		var r Record
-		if data, err := os.ReadFile(name); err == nil && json.Unmarshal(data, &r) == nil {
+		if read(name, &r) == nil {
 			records = append(records, r)
 		}
 	}
 	return records
+}
+
+// mostOfRecord is more than a record has of thousands of hosts.
+const mostOfRecord = 64 << 20
+
+// read reads a record. Programs of the job can replace its file.
+func read(name string, into any) error {
+	file, err := files.Open(name)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, mostOfRecord))
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, into)
 }
 
 // Uses returns the hosts that were connected, and those behind them, by name.

@@ -1,9 +1,7 @@
 package records
 
 import (
-	"encoding/json"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -36,11 +34,11 @@ func ReadUsage(folder, container string) []agentapi.HostUsage {
 	}
 	latest := map[string]agentapi.HostUsage{}
 	for _, name := range names {
-		var read usages
-		if data, err := os.ReadFile(name); err != nil || json.Unmarshal(data, &read) != nil || container != "" && read.Container != container {
+		var of usages
+		if err := read(name, &of); err != nil || container != "" && of.Container != container {
 			continue
 		}
-		for _, h := range read.Hosts {
+		for _, h := range of.Hosts {
 			h.Host = hostfile.Short(h.Host)
 			if have, known := latest[h.Host]; !known || h.Usage.Until > have.Usage.Until {
 				latest[h.Host] = h

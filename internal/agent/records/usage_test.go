@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -32,5 +33,22 @@ func TestUsage(t *testing.T) {
 	}
 	if read := Read(folder); len(read) > 0 {
 		t.Errorf("the usages are records: %+v", read)
+	}
+}
+
+// TestFIFO: a FIFO in the place of a record, which a program of the job can make, does not block the agent.
+func TestFIFO(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for _, name := range []string{"worker.json", "worker.usage"} {
+		if err := unix.Mkfifo(filepath.Join(folder, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if found := Read(folder); len(found) > 0 {
+		t.Errorf("records: %v", found)
+	}
+	if found := ReadUsage(folder, ""); len(found) > 0 {
+		t.Errorf("usage: %v", found)
 	}
 }
