@@ -361,35 +361,39 @@ func (k *Keeper) jobFor(id jobID, report string, kept *v1alpha1.CompleteLogs) *j
 func (k *Keeper) update(j *job, pod *corev1.Pod, container string, isMain bool) {
 	for _, status := range pod.Status.ContainerStatuses {
 		// The template of a job whose runtime is gone is unknown.
-		if status.Name != container && (container != "" || len(pod.Status.ContainerStatuses) > 1) {
+		if status.Name == container || container == "" && len(pod.Status.ContainerStatuses) == 1 {
+			k.updateContainer(j, pod, status, isMain)
+		}
+	}
+}
+
+// updateContainer takes note of the runs of a container. The caller holds the lock.
+func (k *Keeper) updateContainer(j *job, pod *corev1.Pod, status corev1.ContainerStatus, isMain bool) {
+	add := func(restarts int32, isPrevious, hasEnded bool, startedAt time.Time) {
+		id := runID{namespace: pod.Namespace, job: j.id.uid, pod: pod.Name, podUID: pod.UID, restarts: restarts}
+		seen := &run{id: id, container: status.Name, isMain: isMain, startedAt: startedAt}
+		k.updateRun(j, seen, isPrevious, hasEnded, pod.DeletionTimestamp != nil)
+	}
+	// The kubelet has the logs of the last two runs, and only one while the container waits to be restarted.
+	oldest := status.RestartCount - 1
+	if last := status.LastTerminationState.Terminated; last != nil {
+		if isInBackOff(status) {
+			oldest = status.RestartCount
+		}
+		add(max(0, oldest), true, true, last.StartedAt.Time)
+	}
+	switch state := status.State; {
+	case state.Running != nil:
+		add(status.RestartCount, false, false, state.Running.StartedAt.Time)
+	case state.Terminated != nil:
+		add(status.RestartCount, false, true, state.Terminated.StartedAt.Time)
+	}
+	for id, r := range j.runs {
+		if id.podUID != pod.UID || r.container != status.Name {
 			continue
 		}
-		add := func(restarts int32, isPrevious, hasEnded bool, startedAt time.Time) {
-			id := runID{namespace: pod.Namespace, job: j.id.uid, pod: pod.Name, podUID: pod.UID, restarts: restarts}
-			seen := &run{id: id, container: status.Name, isMain: isMain, startedAt: startedAt}
-			k.updateRun(j, seen, isPrevious, hasEnded, pod.DeletionTimestamp != nil)
-		}
-		// The kubelet has the logs of the last two runs, and only one while the container waits to be restarted.
-		oldest := status.RestartCount - 1
-		if last := status.LastTerminationState.Terminated; last != nil {
-			if isInBackOff(status) {
-				oldest = status.RestartCount
-			}
-			add(max(0, oldest), true, true, last.StartedAt.Time)
-		}
-		switch state := status.State; {
-		case state.Running != nil:
-			add(status.RestartCount, false, false, state.Running.StartedAt.Time)
-		case state.Terminated != nil:
-			add(status.RestartCount, false, true, state.Terminated.StartedAt.Time)
-		}
-		for id, r := range j.runs {
-			if id.podUID != pod.UID || r.container != status.Name {
-				continue
-			}
-			if r.restarts = status.RestartCount; id.restarts < oldest {
-				k.loseRun(j, r)
-			}
+		if r.restarts = status.RestartCount; id.restarts < oldest {
+			k.loseRun(j, r)
 		}
 	}
 }

@@ -136,7 +136,7 @@ func (k *Keeper) dropOld(ctx context.Context) {
 	k.mu.Unlock()
 	for _, j := range unseen {
 		// A suspended job is not observed. The report of another one may have been deleted before the job ended.
-		if end, hasReport, err := k.reports.End(ctx, j.id.namespace, j.id.uid); err == nil && !(hasReport && end.IsZero()) {
+		if end, hasReport, err := k.reports.End(ctx, j.id.namespace, j.id.uid); err == nil && (!hasReport || !end.IsZero()) {
 			k.drop(j, func(r *run) bool { return r.isDone })
 		}
 	}
