@@ -17,7 +17,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go"
 )
 
 // Object is an object in a bucket.
@@ -173,10 +172,17 @@ func describe(verb, key string, err error) error {
 	return &bucketError{verb: verb, key: key, cause: err}
 }
 
+// answerError is an answer of the server that refuses a request, with a code such as AccessDenied.
+type answerError interface {
+	error
+	ErrorCode() string
+}
+
 // causeOf describes why a request failed, without the key of its object: a report may show what failed for another job.
 func causeOf(err error) string {
-	if answer, is := errors.AsType[smithy.APIError](err); is {
-		return fmt.Sprintf("the log bucket answers %s: %s", answer.ErrorCode(), answer.ErrorMessage())
+	if answer, is := errors.AsType[answerError](err); is {
+		// Its message may name the object and the operator's account.
+		return "the log bucket answers " + answer.ErrorCode()
 	}
 	if failed, is := errors.AsType[*url.Error](err); is {
 		// Its own text has the URL.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -283,6 +284,29 @@ func TestProblemsNameNoOthers(t *testing.T) {
 	}
 	if got := w.last().Message; strings.Contains(got, "other") || !strings.Contains(got, "connection refused") {
 		t.Errorf("the report shows %q", got)
+	}
+}
+
+// refusal is an answer of an S3 server as that of AWS.
+type refusal struct{}
+
+func (refusal) Error() string {
+	return "AccessDenied: not authorized on arn:aws:s3:::logs/p/other-team/uid/x"
+}
+func (refusal) ErrorCode() string { return "AccessDenied" }
+
+func TestCauses(t *testing.T) {
+	t.Parallel()
+	const key = "p/other-team/uid/x"
+	for want, cause := range map[string]error{
+		"the log bucket answers AccessDenied":                                 fmt.Errorf("operation error S3: PutObject, %w", refusal{}),
+		"the server of the log bucket cannot be reached: connection refused":  fmt.Errorf("operation error S3: PutObject, %w", &url.Error{Op: "Put", URL: "http://s3/logs/" + key, Err: errDown}),
+		"an object is damaged":                                                errors.New(key + " is damaged"),
+		"read the credentials of the log bucket: open /etc/key: no such file": errors.New("read the credentials of the log bucket: open /etc/key: no such file"),
+	} {
+		if got := causeOf(describe("write", key, cause)); got != want {
+			t.Errorf("the cause is %q, want %q", got, want)
+		}
 	}
 }
 

@@ -25,8 +25,8 @@ var (
 	errLogGone = errors.New("its log was deleted")
 	// errPaused is returned while nothing is asked of a bucket that did not answer.
 	errPaused = errors.New("the log bucket did not answer; it is tried again later")
-	// errForgotten is returned for a run of a job that is not known any more.
-	errForgotten = errors.New("the job is not known any more")
+	// errForgotten is returned for a run of a job that was forgotten.
+	errForgotten = errors.New("the job was forgotten")
 	// errRestarted is returned if the log that was read may be that of a later run of the container.
 	errRestarted = errors.New("the container was started again")
 	// errStalled is returned if reading a log brings nothing.
