@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -152,9 +153,44 @@ func (b *s3Bucket) Sign(ctx context.Context, key string, life time.Duration) (st
 	return signed.URL, nil
 }
 
+// bucketError is a request to the bucket that failed. Its text has the key of an object, and with it the names of a job's namespace and pod:
+// it is for the operator's log alone.
+type bucketError struct {
+	verb, key string
+	cause     error
+}
+
+func (e *bucketError) Error() string {
+	return fmt.Sprintf("%s %s in the log bucket: %v", e.verb, e.key, e.cause)
+}
+func (e *bucketError) Unwrap() error { return e.cause }
+
 func describe(verb, key string, err error) error {
-	if err != nil {
-		return fmt.Errorf("%s %s in the log bucket: %w", verb, key, err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	return &bucketError{verb: verb, key: key, cause: err}
+}
+
+// answerError is an answer of the server that refuses a request, with a code such as AccessDenied.
+type answerError interface {
+	error
+	ErrorCode() string
+}
+
+// causeOf describes why a request failed, without the key of its object: a report may show what failed for another job.
+func causeOf(err error) string {
+	if answer, is := errors.AsType[answerError](err); is {
+		// Its message may name the object and the operator's account.
+		return "the log bucket answers " + answer.ErrorCode()
+	}
+	if failed, is := errors.AsType[*url.Error](err); is {
+		// Its own text has the URL.
+		return fmt.Sprintf("the server of the log bucket cannot be reached: %v", failed.Err)
+	}
+	failed, is := errors.AsType[*bucketError](err)
+	if !is {
+		return err.Error()
+	}
+	return strings.ReplaceAll(failed.cause.Error(), failed.key, "an object")
 }

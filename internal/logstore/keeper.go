@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,37 +30,56 @@ const (
 	// readers is how many logs are read to their ends at once, and maxFollowed how many are followed besides.
 	readers, maxFollowed = 16, 256
 	// maxBuffered is how many bytes of text may wait for their part to be full: if there are more, parts have leastPart bytes.
-	maxBuffered, leastPart = 24 << 20, 32 << 10
+	maxBuffered, leastPart = 24 << 20, 64 << 10
 	// maxUnsent is how many bytes of compressed lines may wait for the bucket. If there are more, logs are not read.
 	maxUnsent = 32 << 20
+	// maxParts is how many objects with lines a job has: an index describes each of them with up to a kilobyte.
+	maxParts = 12_000
 	// clockSkew is by how much the clocks of nodes may be ahead of that of the operator.
 	clockSkew = time.Minute
 	// unseenDelay is how long the index of a finished job waits whose pods were not observed.
 	unseenDelay = time.Minute
 	// soonestRetry and latestRetry limit the growing delay before another try.
 	soonestRetry, latestRetry = time.Second, time.Minute
+	// followDelay is how long a log waits that is to be followed while too many are; it is read meanwhile.
+	followDelay = 30 * time.Second
+	// shareDelay is how long a log waits if its namespace has its share of the readers.
+	shareDelay = 250 * time.Millisecond
+	// stallTimeout is how long the reading of a log that is not followed waits for more of it.
+	stallTimeout = 20 * time.Second
 )
+
+// ReceiveWindow is how many bytes the client may receive in advance of each log: as many logs are read at once as there are readers and
+// followed logs. By default that is 4 MiB.
+const ReceiveWindow = 64 << 10
 
 // Pods reads the logs of the pods of all namespaces.
 type Pods interface {
 	Pods(namespace string) typedcore.PodInterface
 }
 
-// Publish writes to the report of a job where its complete logs are. It does not fail if the report does not exist.
-type Publish func(ctx context.Context, namespace, report string, job types.UID, kept v1alpha1.CompleteLogs) error
+// Reports are the JobReports of all jobs.
+type Reports interface {
+	// Publish writes to the report of a job where its complete logs are; an empty value removes that. It does not fail if the report does
+	// not exist.
+	Publish(ctx context.Context, namespace, report string, job types.UID, kept v1alpha1.CompleteLogs) error
+	// End returns when a job has ended, zero if it has not, and whether it has a report.
+	End(ctx context.Context, namespace string, job types.UID) (at time.Time, hasReport bool, err error)
+}
 
 // Keeper keeps the complete logs of jobs. Its methods are safe for concurrent use. Nil keeps none.
 type Keeper struct {
 	settings Settings
 	bucket   Bucket
 	pods     Pods
-	publish  Publish
+	reports  Reports
 	masker   logs.Masker
 	clock    clock.PassiveClock
 	counters *counters
+	// stallTimeout and followDelay are the constants, but in tests.
+	stallTimeout, followDelay time.Duration
 
-	tasks   workqueue.TypedRateLimitingInterface[task]
-	follows chan struct{}
+	tasks workqueue.TypedRateLimitingInterface[task]
 	// buffered and unsent are how many bytes wait, of text and of compressed lines.
 	buffered, unsent atomic.Int64
 	// running is set while this process leads, since when it does.
@@ -67,10 +87,12 @@ type Keeper struct {
 
 	mu       sync.Mutex
 	started  time.Time
-	jobs     map[types.UID]*job
-	jobOfPod map[types.UID]types.UID
+	jobs     map[jobID]*job
+	jobOfPod map[types.UID]jobID
 	// kept is when the jobs were seen last whose logs are all kept.
-	kept map[types.UID]time.Time
+	kept map[jobID]time.Time
+	// follows are the logs that are followed, and reads those that are read otherwise.
+	follows, reads *share
 	// pause is for how long nothing is asked of a bucket that did not answer, pauseEnd until when, and problem what it answered.
 	pause    time.Duration
 	pauseEnd time.Time
@@ -79,62 +101,82 @@ type Keeper struct {
 
 // task is a run whose log is to be read, or with an empty run a finished job whose index is to be written.
 type task struct {
-	job types.UID
+	job jobID
 	run runID
 }
 
 // job is a job whose logs are kept. Keeper.mu guards it.
 type job struct {
-	namespace, report string
-	uid               types.UID
-	runs              map[runID]*run
+	id     jobID
+	report string
+	runs   map[runID]*run
 	// stored are the parts that the bucket had when this process began; isLoaded is set once they are known.
 	stored   map[runID][]part
 	isLoaded bool
-	// text is the size of all lines that were kept.
-	text int64
+	// text is the size of all lines that were kept, and parts the number of their objects.
+	text  int64
+	parts int
 	// isEnding is set once the logs of all pods are to be read to their ends, isOver once the report has an end.
 	isEnding, isOver bool
-	// overSince is when the end in the report was observed, and seen when the job was observed last.
-	overSince, seen time.Time
-	// wasIndexed is set once the report has an index, and problem is the one that the report has.
+	// end is the end in the report, overSince when it was observed, and seen when the job was observed last.
+	end, overSince, seen time.Time
+	// changes counts what may change the index.
+	changes int
+	// wasIndexed is set once the report has an index, published is what it shows of it without its address, and problem is the one that the
+	// report has.
 	wasIndexed bool
+	published  v1alpha1.CompleteLogs
 	problem    string
+	// before is the partial index of an earlier leader; nil if there is none.
+	before *v1alpha1.CompleteLogs
 }
 
 // run is one run of a container.
 type run struct {
-	id         runID
-	container  string
-	isLauncher bool
-	startedAt  time.Time
+	id        runID
+	container string
+	// isMain is set for the log that is worth following: the launcher's.
+	isMain    bool
+	startedAt time.Time
 
 	// Keeper.mu guards what follows: what is known of the container, and what was read.
-	isPrevious, hasEnded, isDeleting, isGone bool
-	// isBusy is set while the log is read, and stop ends the reading of a log that is followed.
-	isBusy bool
-	stop   context.CancelFunc
+	isPrevious, hasEnded, isDeleting bool
+	// restarts is how often the container was restarted by now.
+	restarts int32
+	// isGone is set once its log cannot be read any more.
+	isGone bool
+	// isBusy is set while the log is read, and stop ends the reading of a log that is followed; wasStopped is set once that was called.
+	isBusy, wasStopped bool
+	stop               context.CancelFunc
+	// endedBefore is set if the container had ended when the reading of its log began.
+	endedBefore bool
 	// wasRead is set once the log was read to its end, after the job has ended if it has; isDone once nothing more is to be read.
 	wasRead, isDone bool
+	// atEnd is set if the last reading came to the end of the log, and isCut if lines after those that were read are lost.
+	atEnd, isCut bool
 	// lost is why the log could not be read; empty if it could.
 	lost string
+	// isRestored is set once it is known how far an operator before has read the log.
+	isRestored bool
 
 	// What follows belongs to the reader that has set isBusy.
-	isRestored bool
-	resume     logstream.Resume
-	mask       *logs.Stream
-	lines      builder
-	number     int
-	unsent     []packed
-	isFull     bool
+	resume logstream.Resume
+	mask   *logs.Stream
+	// hasGap is set once lines were missing between those that were read.
+	hasGap bool
+	lines  builder
+	number int
+	unsent []packed
+	isFull bool
 }
 
 // New returns a keeper for a bucket. Run it while the process leads.
-func New(settings Settings, bucket Bucket, pods Pods, masker logs.Masker, publish Publish, clock clock.PassiveClock) *Keeper {
+func New(settings Settings, bucket Bucket, pods Pods, masker logs.Masker, reports Reports, clock clock.PassiveClock) *Keeper {
 	k := &Keeper{
-		settings: settings, bucket: bucket, pods: pods, masker: masker, publish: publish, clock: clock,
+		settings: settings, bucket: bucket, pods: pods, masker: masker, reports: reports, clock: clock,
 		tasks:   workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[task](soonestRetry, latestRetry)),
-		follows: make(chan struct{}, maxFollowed), jobs: map[types.UID]*job{}, jobOfPod: map[types.UID]types.UID{}, kept: map[types.UID]time.Time{},
+		follows: newShare(maxFollowed), reads: newShare(readers), jobs: map[jobID]*job{}, jobOfPod: map[types.UID]jobID{}, kept: map[jobID]time.Time{},
+		stallTimeout: stallTimeout, followDelay: followDelay,
 	}
 	k.counters = newCounters(k)
 	return k
@@ -145,15 +187,20 @@ func New(settings Settings, bucket Bucket, pods Pods, masker logs.Masker, publis
 //
 // The report is the job's previous one; nil if it has none.
 func (k *Keeper) Observe(ctx context.Context, of mpi.Job, seen jobstate.Observed, out jobstate.Outcome, report *v1alpha1.JobReport) {
-	if k == nil || !k.running.Load() || report != nil && report.Status.CompleteLogs != nil && report.Status.CompleteLogs.Index != "" {
+	if k == nil || !k.running.Load() {
+		return
+	}
+	var kept *v1alpha1.CompleteLogs
+	if report != nil {
+		kept = report.Status.CompleteLogs
+	}
+	if isFinal(kept) || out.Finish != nil && seen.Now.Sub(out.Finish.At) > k.settings.Retention {
 		return
 	}
 	isEnd := out.Finish != nil || of.External && hasEndedLauncher(seen)
-	if out.Finish != nil && seen.Now.Sub(out.Finish.At) > k.settings.Retention {
-		return
-	}
+	id := jobID{of.Namespace, of.UID}
 	k.mu.Lock()
-	j := k.jobFor(of.Namespace, of.ReportName(), of.UID)
+	j := k.jobFor(id, of.ReportName(), kept)
 	if j == nil {
 		k.mu.Unlock()
 		return
@@ -163,7 +210,8 @@ func (k *Keeper) Observe(ctx context.Context, of mpi.Job, seen jobstate.Observed
 		k.update(j, pod, launcher, true)
 	}
 	for _, w := range seen.Workers {
-		k.update(j, w.Pod, worker, false)
+		// Of jobs without a launcher, the first worker usually prints the most.
+		k.update(j, w.Pod, worker, of.Launcher.None && w.Index == 0)
 	}
 	waits := isEnd && !j.isEnding && len(j.runs) > 0
 	if waits {
@@ -173,8 +221,13 @@ func (k *Keeper) Observe(ctx context.Context, of mpi.Job, seen jobstate.Observed
 	j.isEnding = isEnd
 	k.mu.Unlock()
 	if waits {
-		k.awaitReads(ctx, of.UID)
+		k.awaitReads(ctx, id)
 	}
+}
+
+// isFinal reports whether a report has an index that nothing is added to.
+func isFinal(kept *v1alpha1.CompleteLogs) bool {
+	return kept != nil && kept.Index != "" && !isPartial(kept)
 }
 
 // hasEndedLauncher reports whether the launcher's latest pod has ended: Kubeflow Trainer's JobSet deletes the workers right after that.
@@ -191,7 +244,7 @@ func mainContainer(template corev1.PodTemplateSpec) string {
 }
 
 // awaitReads waits until the logs of a job were read, for a bounded time.
-func (k *Keeper) awaitReads(ctx context.Context, uid types.UID) {
+func (k *Keeper) awaitReads(ctx context.Context, id jobID) {
 	ctx, cancel := context.WithTimeout(ctx, finishTimeout)
 	defer cancel()
 	const interval = 20 * time.Millisecond
@@ -199,7 +252,7 @@ func (k *Keeper) awaitReads(ctx context.Context, uid types.UID) {
 	defer ticker.Stop()
 	for {
 		k.mu.Lock()
-		j := k.jobs[uid]
+		j := k.jobs[id]
 		areRead := j == nil || !slices.ContainsFunc(slices.Collect(maps.Values(j.runs)), func(r *run) bool { return !r.wasRead && !r.isDone })
 		k.mu.Unlock()
 		if areRead {
@@ -225,99 +278,148 @@ func (k *Keeper) SeePod(pod *corev1.Pod, isGone bool) {
 		return
 	}
 	var container string
-	var isLauncher bool
+	var isMain bool
 	for _, r := range j.runs {
 		if r.id.podUID == pod.UID {
-			container, isLauncher = r.container, r.isLauncher
-			r.isGone = r.isGone || isGone
-			if isGone && !r.isDone {
-				k.tasks.Add(task{j.uid, r.id})
+			container, isMain = r.container, r.isMain
+			if isGone {
+				k.loseRun(j, r)
 			}
 		}
 	}
 	if !isGone {
-		k.update(j, pod, container, isLauncher)
+		k.update(j, pod, container, isMain)
+	}
+}
+
+// loseRun takes note that the log of a run cannot be read any more. The caller holds the lock.
+func (k *Keeper) loseRun(j *job, r *run) {
+	if r.isGone {
+		return
+	}
+	r.isGone = true
+	if !r.isDone {
+		j.changes++
+		k.tasks.Add(task{j.id, r.id})
 	}
 }
 
 // SeeReport has the index of a job be written whose report has an end.
 func (k *Keeper) SeeReport(report *v1alpha1.JobReport) {
-	end := report.Status.CompletionTime
-	if k == nil || !k.running.Load() || end == nil || k.clock.Since(end.Time) > k.settings.Retention {
+	end, kept := report.Status.CompletionTime, report.Status.CompleteLogs
+	if k == nil || !k.running.Load() || end == nil || k.clock.Since(end.Time) > k.settings.Retention && !showsNotKeptYet(kept) {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	uid := report.Spec.JobRef.UID
-	if kept := report.Status.CompleteLogs; kept != nil && kept.Index != "" && k.jobs[uid] == nil {
+	id := jobID{report.Namespace, report.Spec.JobRef.UID}
+	known := k.jobs[id]
+	if known == nil && isFinal(kept) || known != nil && known.report != report.Name {
 		return
 	}
-	j := k.jobFor(report.Namespace, report.Name, uid)
+	j := k.jobFor(id, report.Name, kept)
 	if j == nil || j.isOver {
 		return
 	}
-	j.isOver, j.overSince = true, k.clock.Now()
+	j.isOver, j.end, j.overSince = true, end.Time, k.clock.Now()
 	if len(j.runs) > 0 {
-		k.tasks.Add(task{job: uid})
+		k.tasks.Add(task{job: id})
 	} else {
 		// This process may lead since a moment, and observe the job's pods soon.
-		k.tasks.AddAfter(task{job: uid}, unseenDelay)
+		k.tasks.AddAfter(task{job: id}, unseenDelay)
 	}
 }
 
-// jobFor returns what is known of a job; nil if all of its logs are kept. The caller holds the lock.
-func (k *Keeper) jobFor(namespace, report string, uid types.UID) *job {
-	j := k.jobs[uid]
-	if _, isKept := k.kept[uid]; isKept {
-		k.kept[uid] = k.clock.Now()
+// showsNotKeptYet reports whether a report shows that the complete logs are not kept yet.
+func showsNotKeptYet(kept *v1alpha1.CompleteLogs) bool {
+	return kept != nil && strings.HasPrefix(kept.Message, notKeptYet)
+}
+
+// jobFor returns what is known of a job; nil if all of its logs are kept. What its report has about them may be nil. The caller holds the
+// lock.
+func (k *Keeper) jobFor(id jobID, report string, kept *v1alpha1.CompleteLogs) *job {
+	if _, isKept := k.kept[id]; isKept {
+		k.kept[id] = k.clock.Now()
 		return nil
 	}
+	j := k.jobs[id]
 	if j == nil {
-		j = &job{namespace: namespace, report: report, uid: uid, runs: map[runID]*run{}}
-		k.jobs[uid] = j
+		j = &job{id: id, report: report, runs: map[runID]*run{}}
+		k.jobs[id] = j
+	}
+	switch {
+	case isPartial(kept) && !j.wasIndexed:
+		j.before, j.wasIndexed = kept.DeepCopy(), true
+	case showsNotKeptYet(kept) && j.problem == "" && !j.wasIndexed:
+		j.problem = kept.Message
 	}
 	j.seen = k.clock.Now()
 	return j
 }
 
 // update takes note of the runs of a pod, and has those be read that are to be read now. The caller holds the lock.
-func (k *Keeper) update(j *job, pod *corev1.Pod, container string, isLauncher bool) {
+func (k *Keeper) update(j *job, pod *corev1.Pod, container string, isMain bool) {
 	for _, status := range pod.Status.ContainerStatuses {
 		// The template of a job whose runtime is gone is unknown.
-		if status.Name != container && (container != "" || len(pod.Status.ContainerStatuses) > 1) {
-			continue
-		}
-		add := func(restarts int32, isPrevious, hasEnded bool, startedAt time.Time) {
-			id := runID{namespace: pod.Namespace, job: j.uid, pod: pod.Name, podUID: pod.UID, restarts: restarts}
-			seen := &run{id: id, container: status.Name, isLauncher: isLauncher, startedAt: startedAt}
-			k.updateRun(j, seen, isPrevious, hasEnded, pod.DeletionTimestamp != nil)
-		}
-		if last := status.LastTerminationState.Terminated; last != nil && status.RestartCount > 0 {
-			add(status.RestartCount-1, true, true, last.StartedAt.Time)
-		}
-		switch state := status.State; {
-		case state.Running != nil:
-			add(status.RestartCount, false, false, state.Running.StartedAt.Time)
-		case state.Terminated != nil:
-			add(status.RestartCount, false, true, state.Terminated.StartedAt.Time)
+		if status.Name == container || container == "" && len(pod.Status.ContainerStatuses) == 1 {
+			k.updateContainer(j, pod, status, isMain)
 		}
 	}
 }
 
-// updateRun takes note of a run, or of how it has changed, and has it be read if it is new and a launcher's, has ended, or is being
-// deleted. The caller holds the lock.
+// updateContainer takes note of the runs of a container. The caller holds the lock.
+func (k *Keeper) updateContainer(j *job, pod *corev1.Pod, status corev1.ContainerStatus, isMain bool) {
+	add := func(restarts int32, isPrevious, hasEnded bool, startedAt time.Time) {
+		id := runID{namespace: pod.Namespace, job: j.id.uid, pod: pod.Name, podUID: pod.UID, restarts: restarts}
+		seen := &run{id: id, container: status.Name, isMain: isMain, startedAt: startedAt}
+		k.updateRun(j, seen, isPrevious, hasEnded, pod.DeletionTimestamp != nil)
+	}
+	// The kubelet has the logs of the last two runs, and only one while the container waits to be restarted.
+	oldest := status.RestartCount - 1
+	if last := status.LastTerminationState.Terminated; last != nil {
+		if isInBackOff(status) {
+			oldest = status.RestartCount
+		}
+		add(max(0, oldest), true, true, last.StartedAt.Time)
+	}
+	switch state := status.State; {
+	case state.Running != nil:
+		add(status.RestartCount, false, false, state.Running.StartedAt.Time)
+	case state.Terminated != nil:
+		add(status.RestartCount, false, true, state.Terminated.StartedAt.Time)
+	}
+	for id, r := range j.runs {
+		if id.podUID != pod.UID || r.container != status.Name {
+			continue
+		}
+		if r.restarts = status.RestartCount; id.restarts < oldest {
+			k.loseRun(j, r)
+		}
+	}
+}
+
+// isInBackOff reports whether a container waits to be restarted: the number of its restarts is still that of the run that has ended.
+func isInBackOff(status corev1.ContainerStatus) bool {
+	last := status.LastTerminationState.Terminated
+	return last != nil && status.State.Running == nil && status.State.Terminated == nil && last.ContainerID == status.ContainerID
+}
+
+// updateRun takes note of a run, or of how it has changed, and has it be read if it is new and is to be followed or of a job that ends, has
+// ended, or is being deleted. The caller holds the lock.
 func (k *Keeper) updateRun(j *job, seen *run, isPrevious, hasEnded, isDeleting bool) {
 	r := j.runs[seen.id]
-	wakes := r == nil && seen.isLauncher
+	wakes := r == nil && (seen.isMain || j.isEnding)
 	if r == nil {
 		r = seen
 		j.runs[r.id] = r
-		k.jobOfPod[r.id.podUID] = j.uid
+		k.jobOfPod[r.id.podUID] = j.id
+		j.changes++
 	}
 	wakes = wakes || !r.hasEnded && hasEnded || !r.isDeleting && isDeleting
-	r.isPrevious, r.hasEnded, r.isDeleting = isPrevious, r.hasEnded || hasEnded, isDeleting
+	r.isPrevious, r.hasEnded, r.isDeleting = r.isPrevious || isPrevious, r.hasEnded || hasEnded, isDeleting
 	if wakes && !r.isDone {
-		k.tasks.Add(task{j.uid, r.id})
+		j.changes++
+		k.tasks.Add(task{j.id, r.id})
 	}
 }
 
@@ -330,9 +432,10 @@ func (k *Keeper) readToEnds(j *job) {
 		}
 		r.wasRead = false
 		if r.stop != nil && !r.hasEnded && !r.isDeleting {
+			r.wasStopped = true
 			r.stop()
 		}
-		k.tasks.Add(task{j.uid, id})
+		k.tasks.Add(task{j.id, id})
 	}
 }
 
@@ -376,7 +479,6 @@ func (k *Keeper) next(ctx context.Context, all *sync.WaitGroup) bool {
 	case r == nil:
 	case followed != nil:
 		all.Go(func() {
-			defer func() { <-k.follows }()
 			err := k.read(followed, r, true)
 			k.end(ctx, t, r, true, err)
 		})
@@ -395,7 +497,8 @@ func (k *Keeper) retry(ctx context.Context, t task, err error) {
 	k.tasks.AddRateLimited(t)
 }
 
-// begin returns the run of a task, and if it is to be followed the context for that; nil if there is nothing to read, or it is being read.
+// begin returns the run of a task, and if it is to be followed the context for that; nil if there is nothing to read, it is being read, or
+// it has to wait for other namespaces.
 func (k *Keeper) begin(ctx context.Context, t task) (r *run, followed context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -407,15 +510,21 @@ func (k *Keeper) begin(ctx context.Context, t task) (r *run, followed context.Co
 	if r == nil || r.isDone && len(r.unsent) == 0 || r.isBusy {
 		return nil, nil
 	}
-	if isWorth := r.isDeleting || r.isLauncher && !j.isEnding; isWorth && !r.hasEnded && !r.isGone && !r.isDone {
-		select {
-		case k.follows <- struct{}{}:
-			followed, r.stop = context.WithCancel(ctx)
-		default:
-		}
+	switch {
+	case k.isWorthFollowing(j, r) && k.follows.take(t.job.namespace):
+		followed, r.stop = context.WithCancel(ctx)
+	case k.reads.take(t.job.namespace):
+	default:
+		k.tasks.AddAfter(t, shareDelay)
+		return nil, nil
 	}
-	r.isBusy = true
+	r.isBusy, r.endedBefore, r.wasStopped = true, r.hasEnded, false
 	return r, followed
+}
+
+// isWorthFollowing reports whether the log of a run is to be followed. The caller holds the lock.
+func (k *Keeper) isWorthFollowing(j *job, r *run) bool {
+	return (r.isDeleting || r.isMain && !j.isEnding) && !r.hasEnded && !r.isGone && !r.isDone
 }
 
 // end takes note of how far the log of a run was read.
@@ -428,41 +537,66 @@ func (k *Keeper) end(ctx context.Context, t task, r *run, followed bool, err err
 		r.stop()
 		r.stop = nil
 	}
-	again := false
-	switch {
-	case ctx.Err() != nil || j == nil:
-		return
-	case r.isFull:
-		r.wasRead, r.isDone = true, true
-	case followed && !r.isDone && !isLogGone(err):
-		// What ended the log, or this reading of it, is known soon. The rest is read then.
-		again = true
-	case err == nil:
-		r.wasRead = true
-		r.isDone = r.isDone || r.hasEnded || r.isGone
-	case isLogGone(err) || r.isGone:
-		if !r.wasRead && r.lost == "" && !r.resume.Begun() {
-			r.lost = k.masker.Text(err.Error())
-			k.counters.lost.Inc()
-		}
-		r.isDone = true
-	default:
-		again = true
+	if followed {
+		k.follows.free(t.job.namespace)
+	} else {
+		k.reads.free(t.job.namespace)
 	}
 	switch {
-	case again && followed && j.isEnding:
+	case j == nil:
+		k.release(r)
+		return
+	case ctx.Err() != nil:
+		return
+	}
+	j.changes++
+	again := false
+	switch {
+	case r.isFull:
+		r.wasRead, r.isDone = true, true
+	case isLogGone(err):
+		k.endGone(r, err)
+	case err != nil:
+		again, r.atEnd = true, false
+	case followed:
+		// What ended the log, or this reading of it, is known soon. The rest is read then.
+		again, r.atEnd = true, true
+	default:
+		r.wasRead, r.atEnd = true, true
+		r.isDone = r.isDone || r.endedBefore
+		again = r.hasEnded && !r.isDone
+	}
+	isFailed := err != nil && !isLogGone(err) && !r.wasStopped
+	switch {
+	case again && !isFailed && (r.hasEnded || r.wasStopped):
 		k.tasks.Forget(t)
 		k.tasks.Add(t)
 	case again || len(r.unsent) > 0:
 		k.tasks.AddRateLimited(t)
-		if err == nil {
+		if !isFailed {
 			k.tasks.Forget(t)
 		}
 	default:
 		k.tasks.Forget(t)
+		if k.isWorthFollowing(j, r) {
+			k.tasks.AddAfter(t, k.followDelay)
+		}
 	}
-	if j.isOver {
+	if j.isOver && !again {
 		k.tasks.Add(task{job: t.job})
+	}
+}
+
+// endGone takes note that no more can be read of the log of a run. The caller holds the lock.
+func (k *Keeper) endGone(r *run, err error) {
+	r.isDone = true
+	switch isRead := r.wasRead || r.atEnd; {
+	case isRead || r.lost != "" || r.isCut:
+	case r.resume.Begun():
+		r.isCut = true
+	default:
+		r.lost = k.masker.Text(err.Error())
+		k.counters.lost.Inc()
 	}
 }
 

@@ -34,6 +34,8 @@ type memBucket struct {
 	objects  map[string]memObject
 	down     bool
 	modified time.Time
+	// onPut is called before an object is written; it may be nil.
+	onPut func(key string)
 }
 
 type memObject struct {
@@ -62,6 +64,12 @@ func (b *memBucket) set(down bool) {
 }
 
 func (b *memBucket) Put(_ context.Context, key string, data []byte, properties map[string]string) error {
+	b.mu.Lock()
+	onPut := b.onPut
+	b.mu.Unlock()
+	if onPut != nil {
+		onPut(key)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.objects[key] = memObject{data, properties, b.modified}
@@ -138,17 +146,26 @@ func endedSince(state corev1.ContainerState) corev1.ContainerState {
 
 // world is a job with pods, whose logs a keeper keeps.
 type world struct {
-	t         *testing.T
-	server    *podserver.Server
-	bucket    *memBucket
-	clock     *movedClock
-	settings  Settings
-	job       mpi.Job
-	seen      jobstate.Observed
-	keeper    *Keeper
-	stop      func()
+	t        *testing.T
+	server   *podserver.Server
+	bucket   *memBucket
+	clock    *movedClock
+	settings Settings
+	job      mpi.Job
+	seen     jobstate.Observed
+	keeper   *Keeper
+	stop     func()
+	// adjust changes a keeper before it starts; it may be nil.
+	adjust func(*Keeper)
+	// reported is what the job's report has about its complete logs, as an operator reads it that begins to lead.
+	reported *v1alpha1.CompleteLogs
+
 	mu        sync.Mutex
 	published []v1alpha1.CompleteLogs
+	// ends are those of the jobs with reports.
+	ends map[jobID]time.Time
+	// onPublish is called before something is published; it may be nil.
+	onPublish func(v1alpha1.CompleteLogs)
 }
 
 func newWorld(t *testing.T, workers int32) *world {
@@ -175,7 +192,10 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.keeper = New(w.settings, w.bucket, clients.CoreV1(), logs.Masker{}, w.publish, w.clock)
+	w.keeper = New(w.settings, w.bucket, clients.CoreV1(), logs.Masker{}, w, w.clock)
+	if w.adjust != nil {
+		w.adjust(w.keeper)
+	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	over := make(chan struct{})
 	go func() {
@@ -190,11 +210,24 @@ func (w *world) start() {
 	w.eventually("the keeper runs", func() bool { return w.keeper.running.Load() })
 }
 
-func (w *world) publish(_ context.Context, _, _ string, _ types.UID, kept v1alpha1.CompleteLogs) error {
+func (w *world) Publish(_ context.Context, _, _ string, _ types.UID, kept v1alpha1.CompleteLogs) error {
+	w.mu.Lock()
+	onPublish := w.onPublish
+	w.mu.Unlock()
+	if onPublish != nil {
+		onPublish(kept)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.published = append(w.published, kept)
 	return nil
+}
+
+func (w *world) End(_ context.Context, namespace string, job types.UID) (time.Time, bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	end, has := w.ends[jobID{namespace, job}]
+	return end, has, nil
 }
 
 // last returns what was published last; empty if nothing was.
@@ -216,9 +249,18 @@ func (w *world) eventually(what string, is func() bool) {
 	}
 }
 
+func (w *world) id() jobID { return jobID{w.job.Namespace, w.job.UID} }
+
 func (w *world) observe(end *mpi.Finish) {
 	w.seen.Now = w.clock.Now()
-	w.keeper.Observe(w.t.Context(), w.job, w.seen, jobstate.Outcome{Finish: end}, nil)
+	w.keeper.Observe(w.t.Context(), w.job, w.seen, jobstate.Outcome{Finish: end}, w.reportOf(nil))
+}
+
+func (w *world) reportOf(end *metav1.Time) *v1alpha1.JobReport {
+	report := &v1alpha1.JobReport{}
+	report.Namespace, report.Name, report.Spec.JobRef.UID = w.job.Namespace, w.job.ReportName(), w.job.UID
+	report.Status.CompletionTime, report.Status.CompleteLogs = end, w.reported
+	return report
 }
 
 // finish ends the job: the operator observes the end, and writes the report.
@@ -228,10 +270,7 @@ func (w *world) finish() {
 }
 
 func (w *world) report() {
-	report := &v1alpha1.JobReport{}
-	report.Namespace, report.Name, report.Spec.JobRef.UID = w.job.Namespace, w.job.ReportName(), w.job.UID
-	report.Status.CompletionTime = new(w.clock.ago(0))
-	w.keeper.SeeReport(report)
+	w.keeper.SeeReport(w.reportOf(new(w.clock.ago(0))))
 }
 
 // end ends the container of a pod.
@@ -453,16 +492,17 @@ func TestNoRoom(t *testing.T) {
 	w.finish()
 	w.keeper.mu.Lock()
 	waiting := 0
-	for _, r := range w.keeper.jobs[w.job.UID].runs {
+	for _, r := range w.keeper.jobs[w.id()].runs {
 		waiting += len(r.unsent)
 	}
 	w.keeper.mu.Unlock()
-	if waiting > 1 {
-		t.Errorf("%d parts wait, want 1 at most", waiting)
+	if waiting > 0 {
+		t.Errorf("%d parts wait, want none", waiting)
 	}
 	w.bucket.set(false)
 	w.keeper.unsent.Add(-maxUnsent)
 	w.clock.move(2 * latestRetry)
+	w.eventually("all lines are kept", func() bool { return w.last().Lines == 20_000 })
 	w.check(launcher, w.lines(), 20_000)
 }
 
@@ -585,7 +625,8 @@ func TestNotLeading(t *testing.T) {
 	w.keeper.SeePod(w.seen.Workers[0].Pod, true)
 }
 
-// TestRetention: the logs of a job are deleted when its last object is old enough, unless they are still being kept; other objects stay.
+// TestRetention: the logs of a job are deleted when its last object is old enough, or its end by its report, unless they are
+// still being kept or the job has not ended; other objects stay.
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 0)
@@ -603,13 +644,17 @@ func TestRetention(t *testing.T) {
 		add(named("a", "old", i), old)
 		add(named("b", "goes-on", i), old)
 		add(named("c", "running", i), old)
+		add(named("d", "suspended", i), old)
+		add(named("e", "ended", i), recent)
 	}
+	w.ends = map[jobID]time.Time{{"d", "suspended"}: {}, {"e", "ended"}: w.clock.Now().Add(-old), {"a", "old"}: w.clock.Now().Add(-old)}
 	add("p/a/old/index.json", old)
 	add("p/b/goes-on/index.json", recent)
 	add("p/notes/README.md", old)
+	add("p/data/set/train.csv.gz", old)
 	add("others/x.gz", old)
-	w.keeper.jobs["running"] = &job{namespace: "c", uid: "running", runs: map[runID]*run{}}
-	if after, err := w.keeper.deleteOld(t.Context(), ""); err != nil || after != "" {
+	w.keeper.jobs[jobID{"c", "running"}] = &job{id: jobID{"c", "running"}}
+	if after, err := w.keeper.deleteOld(t.Context(), "", maxListed); err != nil || after != "" {
 		t.Fatalf("the pass ends after %q: %v", after, err)
 	}
 	var left []string
@@ -617,16 +662,42 @@ func TestRetention(t *testing.T) {
 		path := strings.Split(key, "/")
 		left = append(left, strings.Join(path[:min(len(path), 3)], "/"))
 	}
-	if got, want := strings.Join(slices.Compact(left), " "), "p/b/goes-on p/c/running p/notes/README.md"; !strings.HasSuffix(got, want) || strings.Contains(got, "p/a/") || len(left) != 23 {
+	if got, want := strings.Join(slices.Compact(left), " "), "others/x.gz p/b/goes-on p/c/running p/d/suspended p/data/set p/notes/README.md"; got != want || len(left) != 34 {
 		t.Errorf("%d objects are left, of %s", len(left), got)
 	}
 	// An error ends the pass.
 	w.bucket.set(true)
-	if _, err := w.keeper.deleteOld(t.Context(), ""); !errors.Is(err, errDown) {
+	if _, err := w.keeper.deleteOld(t.Context(), "", maxListed); !errors.Is(err, errDown) {
 		t.Errorf("a pass with a bucket that does not answer ends with %v", err)
 	}
-	if _, err := w.keeper.deleteOld(t.Context(), ""); !errors.Is(err, errPaused) {
+	if _, err := w.keeper.deleteOld(t.Context(), "", maxListed); !errors.Is(err, errPaused) {
 		t.Errorf("the next pass ends with %v", err)
+	}
+}
+
+// TestRetentionInSteps: each pass goes on where the one before ended, also if a job has more objects than a pass lists.
+func TestRetentionInSteps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 0)
+	w.stop()
+	for i := range 30 {
+		for _, job := range []types.UID{"a", "b", "c"} {
+			w.bucket.modified = w.clock.Now().Add(-25 * time.Hour)
+			_ = w.bucket.Put(t.Context(), part{run: runID{"ns", job, "pod", "uid", 0}, number: i}.key("p/"), nil, nil)
+		}
+	}
+	after, passes := "", 0
+	for passes = range 10 {
+		var err error
+		if after, err = w.keeper.deleteOld(t.Context(), after, 10); err != nil {
+			t.Fatal(err)
+		}
+		if after == "" {
+			break
+		}
+	}
+	if left := w.bucket.keys(); len(left) != 0 || passes != 2 {
+		t.Errorf("%d objects are left after %d passes", len(left), passes+1)
 	}
 }
 
@@ -641,10 +712,10 @@ func TestForgotten(t *testing.T) {
 	w.end(w.seen.LauncherPods[0])
 	w.observe(&mpi.Finish{At: w.clock.Now()})
 	w.keeper.mu.Lock()
-	w.keeper.kept["other"] = w.clock.Now()
+	w.keeper.kept[jobID{"ns", "other"}] = w.clock.Now()
 	w.keeper.mu.Unlock()
 	known := func() int {
-		w.keeper.dropOld()
+		w.keeper.dropOld(w.t.Context())
 		w.keeper.mu.Lock()
 		defer w.keeper.mu.Unlock()
 		return len(w.keeper.jobs) + len(w.keeper.kept) + len(w.keeper.jobOfPod)
@@ -652,6 +723,18 @@ func TestForgotten(t *testing.T) {
 	if got := known(); got != 3 {
 		t.Errorf("%d entries are known, want 3", got)
 	}
+	w.ends = map[jobID]time.Time{w.id(): {}}
 	w.clock.move(w.settings.Retention + time.Minute)
+	w.eventually("its log is read to its end", func() bool {
+		w.keeper.mu.Lock()
+		defer w.keeper.mu.Unlock()
+		return slices.ContainsFunc(slices.Collect(maps.Values(w.keeper.jobs[w.id()].runs)), func(r *run) bool { return r.isDone && !r.isBusy })
+	})
+	if got := known(); got != 2 {
+		t.Errorf("%d entries are known of a job that has not ended, want 2", got)
+	}
+	w.mu.Lock()
+	w.ends = nil
+	w.mu.Unlock()
 	w.eventually("everything is forgotten", func() bool { return known() == 0 && w.keeper.unsent.Load() == 0 })
 }

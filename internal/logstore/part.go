@@ -29,6 +29,17 @@ type runID struct {
 	restarts int32
 }
 
+func (r runID) jobID() jobID { return jobID{r.namespace, r.job} }
+
+// jobID identifies a job. A UID alone does not: users can write it into reports of other namespaces.
+type jobID struct {
+	namespace string
+	uid       types.UID
+}
+
+// prefix begins the keys of all objects of the job.
+func (j jobID) prefix(of string) string { return of + j.namespace + "/" + string(j.uid) + "/" }
+
 // part is what the key of an object describes: its lines.
 type part struct {
 	run runID
@@ -52,18 +63,13 @@ const (
 	propertyResume = "resume"
 )
 
-// jobPrefix begins the keys of all objects of a job.
-func jobPrefix(prefix, namespace string, job types.UID) string {
-	return prefix + namespace + "/" + string(job) + "/"
-}
-
 // key returns the key of a part's object. The keys of a run's parts are in the order of their lines.
 func (p part) key(prefix string) string {
 	state := whole
 	if p.cut {
 		state = cut
 	}
-	return fmt.Sprintf("%s%s/%s/%04d/%06d_%d_%d_%d_%d_%s%s", jobPrefix(prefix, p.run.namespace, p.run.job), p.run.pod, p.run.podUID, p.run.restarts,
+	return fmt.Sprintf("%s%s/%s/%04d/%06d_%d_%d_%d_%d_%s%s", p.run.jobID().prefix(prefix), p.run.pod, p.run.podUID, p.run.restarts,
 		p.number, p.first.UnixNano(), p.last.UnixNano(), p.lines, p.text, state, partSuffix)
 }
 
@@ -95,14 +101,18 @@ func parsePart(prefix, key string) (part, bool) {
 	}, true
 }
 
-// jobOf returns the namespace and the UID of the job that an object belongs to; false for objects that are not the operator's.
-func jobOf(prefix, key string) (namespace string, job types.UID, is bool) {
-	rest, isOurs := strings.CutPrefix(key, prefix)
-	path := strings.SplitN(rest, "/", 3)
-	if !isOurs || len(path) != 3 || path[2] != indexName && !strings.HasSuffix(path[2], partSuffix) {
-		return "", "", false
+// jobOf returns the job that an object belongs to; false for objects that the operator has not written.
+func jobOf(prefix, key string) (jobID, bool) {
+	if p, is := parsePart(prefix, key); is {
+		return p.run.jobID(), true
 	}
-	return path[0], types.UID(path[1]), true
+	rest, isOurs := strings.CutPrefix(key, prefix)
+	path := strings.Split(rest, "/")
+	const folders = 3
+	if !isOurs || len(path) != folders || path[0] == "" || path[1] == "" || path[2] != indexName {
+		return jobID{}, false
+	}
+	return jobID{path[0], types.UID(path[1])}, true
 }
 
 // packed is an object that is ready to be written.

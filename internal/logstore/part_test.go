@@ -25,17 +25,17 @@ func TestKeys(t *testing.T) {
 		if got, is := parsePart("logs/", key); !is || got != p {
 			t.Errorf("%s is read as %+v, %v", key, got, is)
 		}
-		if !strings.HasPrefix(key, "logs/team/uid-1/") || jobPrefix("logs/", "team", "uid-1") != "logs/team/uid-1/" {
+		if !strings.HasPrefix(key, "logs/team/uid-1/") || first.run.jobID().prefix("logs/") != "logs/team/uid-1/" {
 			t.Errorf("the key %s is not below its job", key)
 		}
-		if namespace, job, is := jobOf("logs/", key); !is || namespace != "team" || job != "uid-1" {
-			t.Errorf("%s is of %s/%s, %v", key, namespace, job, is)
+		if job, is := jobOf("logs/", key); !is || job != (jobID{"team", "uid-1"}) {
+			t.Errorf("%s is of %v, %v", key, job, is)
 		}
 	}
 	if !slices.IsSorted(keys) {
 		t.Errorf("the keys are not in order: %v", keys)
 	}
-	if _, _, is := jobOf("logs/", "logs/team/uid-1/index.json"); !is {
+	if _, is := jobOf("logs/", "logs/team/uid-1/index.json"); !is {
 		t.Error("the index is of no job")
 	}
 	for _, other := range []string{"", "logs/", "logs/x", "logs/team/uid-1/index.json", "other/" + keys[0], keys[0] + "x", strings.Replace(keys[0], "_7_", "_x_", 1), strings.Replace(keys[0], "/0000/", "/", 1)} {
@@ -43,8 +43,8 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%q is read as %+v", other, p)
 		}
 	}
-	for _, other := range []string{"", "logs/", "logs/readme.txt", "logs/team/notes/readme.txt", "models/team/uid-1/index.json"} {
-		if _, _, is := jobOf("logs/", other); is {
+	for _, other := range []string{"", "logs/", "logs/readme.txt", "logs/team/notes/readme.txt", "models/team/uid-1/index.json", "logs/team/uid-1/data/train.csv.gz", "logs/team/uid-1/data/index.json", "logs/index.json", "logs///index.json"} {
+		if _, is := jobOf("logs/", other); is {
 			t.Errorf("%q is an object of the operator", other)
 		}
 	}
@@ -83,7 +83,8 @@ func TestSettings(t *testing.T) {
 	}{
 		"right":              {func(*Settings) {}, ""},
 		"none":               {func(s *Settings) { *s = Settings{} }, ""},
-		"no prefix":          {func(s *Settings) { s.Prefix = "" }, ""},
+		"no prefix":          {func(s *Settings) { s.Prefix = "" }, "--log-bucket-prefix:"},
+		"too many bytes":     {func(s *Settings) { s.MaxBytes = 4<<30 + 1 }, "--log-bucket-job-bytes: 4294967297 is not allowed; use 524288 to 4294967296"},
 		"AWS":                {func(s *Settings) { s.Endpoint = "" }, ""},
 		"a URL as bucket":    {func(s *Settings) { s.Bucket = "s3://logs" }, "--log-bucket:"},
 		"prefix, no slash":   {func(s *Settings) { s.Prefix = "logs" }, "--log-bucket-prefix:"},

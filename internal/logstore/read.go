@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,80 +25,103 @@ var (
 	errLogGone = errors.New("its log was deleted")
 	// errPaused is returned while nothing is asked of a bucket that did not answer.
 	errPaused = errors.New("the log bucket did not answer; it is tried again later")
+	// errForgotten is returned for a run of a job that was forgotten.
+	errForgotten = errors.New("the job was forgotten")
+	// errRestarted is returned if the log that was read may be that of a later run of the container.
+	errRestarted = errors.New("the container was started again")
+	// errStalled is returned if reading a log brings nothing.
+	errStalled = errors.New("the node sends nothing")
 	// errNoRoom is returned while too many lines wait for the bucket.
 	errNoRoom = errors.New("too many lines wait for the log bucket")
 )
 
 // isLogGone reports whether no more can be read of a log.
-func isLogGone(err error) bool { return errors.Is(err, errLogGone) || apierrors.IsNotFound(err) }
+func isLogGone(err error) bool {
+	// The kubelet's answer if it has deleted the container of the previous run.
+	isDeleted := apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "previous terminated container")
+	return errors.Is(err, errLogGone) || apierrors.IsNotFound(err) || isDeleted
+}
 
 // read reads the log of a run from where it was left to its end, and writes its lines to the bucket. A log that is followed is read until
 // its container ends, or the context does.
 func (k *Keeper) read(ctx context.Context, r *run, follow bool) error {
-	if err := k.restore(ctx, r); err != nil {
+	if err := k.restore(ctx, r, follow); err != nil {
 		return err
 	}
-	if err := k.send(ctx, r); err != nil && k.unsent.Load() >= maxUnsent {
-		return errNoRoom
-	}
-	if k.isFinished(r) {
+	// What is not sent is sent the next time, also if nothing more is read.
+	_ = k.send(ctx, r)
+	switch isFinished, isGone := k.stateOf(r); {
+	case isFinished:
 		return nil
+	case isGone:
+		return fmt.Errorf("the log of pod %s cannot be read: %w", r.id.pod, errLogGone)
+	case k.unsent.Load() >= maxUnsent:
+		return errNoRoom
 	}
 	err := k.readLines(ctx, r, follow)
 	// What was read is kept also if the reading was stopped.
-	if flushed := k.flush(context.WithoutCancel(ctx), r); err == nil {
-		err = flushed
-	}
+	k.pack(r)
+	_ = k.send(context.WithoutCancel(ctx), r)
 	return err
 }
 
-// isFinished reports whether nothing more is read of a run.
-func (k *Keeper) isFinished(r *run) bool {
+// stateOf returns whether nothing more is to be read of a run, and whether nothing more can.
+func (k *Keeper) stateOf(r *run) (isFinished, isGone bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return r.isDone || r.isFull
+	return r.isDone || r.isFull, r.isGone
 }
 
 // restore finds out how far the log of a run was read by an operator before.
-func (k *Keeper) restore(ctx context.Context, r *run) error {
-	if r.isRestored {
-		return nil
-	}
+func (k *Keeper) restore(ctx context.Context, r *run, follow bool) error {
 	k.mu.Lock()
-	j := k.jobs[r.id.job]
-	isNew := r.startedAt.After(k.started.Add(clockSkew))
+	j := k.jobs[r.id.jobID()]
+	isRestored, isNew := r.isRestored, r.startedAt.After(k.started.Add(clockSkew))
 	k.mu.Unlock()
-	if j == nil {
+	switch {
+	case isRestored:
 		return nil
+	case j == nil:
+		return errForgotten
+	case !isNew:
+		// Another operator may have read it.
+		if err := k.resume(ctx, j, r); err != nil {
+			return err
+		}
 	}
-	if isNew {
-		// No other operator can have read it.
-		r.isRestored, r.mask = true, k.masker.Stream(true)
-		return nil
-	}
+	// The kubelet may have deleted the first lines of a log that is not followed from its start.
+	r.mask = k.masker.Stream(isNew && follow)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r.isRestored = true
+	return nil
+}
+
+// resume reads from the last part of a run how far its log was read.
+func (k *Keeper) resume(ctx context.Context, j *job, r *run) error {
 	if err := k.load(ctx, j); err != nil {
 		return err
 	}
 	k.mu.Lock()
 	parts := j.stored[r.id]
 	k.mu.Unlock()
-	if len(parts) > 0 {
-		last := parts[len(parts)-1]
-		var properties map[string]string
-		err := k.ask(func() (err error) {
-			properties, err = k.bucket.Properties(ctx, last.key(k.settings.Prefix))
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		read, err := resumed(properties)
-		if err != nil {
-			return err
-		}
-		r.resume, r.number = read, last.number
+	if len(parts) == 0 {
+		return nil
 	}
-	r.isRestored, r.mask = true, k.masker.Stream(len(parts) == 0)
+	last := parts[len(parts)-1]
+	var properties map[string]string
+	err := k.ask(func() (err error) {
+		properties, err = k.bucket.Properties(ctx, last.key(k.settings.Prefix))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	read, err := resumed(properties)
+	if err != nil {
+		return err
+	}
+	r.resume, r.number = read, last.number
 	return nil
 }
 
@@ -109,7 +133,7 @@ func (k *Keeper) load(ctx context.Context, j *job) error {
 	if isLoaded {
 		return nil
 	}
-	stored, _, err := k.partsOf(ctx, j)
+	stored, _, err := k.partsOf(ctx, j.id)
 	if err != nil {
 		return err
 	}
@@ -120,15 +144,20 @@ func (k *Keeper) load(ctx context.Context, j *job) error {
 	}
 	j.stored, j.isLoaded = map[runID][]part{}, true
 	for _, p := range stored {
+		if r := j.runs[p.run]; r != nil && r.isRestored {
+			// This process has written and counted it.
+			continue
+		}
 		j.stored[p.run] = append(j.stored[p.run], p)
 		j.text += p.text
+		j.parts++
 	}
 	return nil
 }
 
 // partsOf lists the parts of a job in the bucket, in the order of their keys, and their size.
-func (k *Keeper) partsOf(ctx context.Context, j *job) (parts []part, size int64, err error) {
-	prefix := jobPrefix(k.settings.Prefix, j.namespace, j.uid)
+func (k *Keeper) partsOf(ctx context.Context, id jobID) (parts []part, size int64, err error) {
+	prefix := id.prefix(k.settings.Prefix)
 	for after, more := "", true; more; {
 		var objects []Object
 		err := k.ask(func() (err error) {
@@ -151,36 +180,129 @@ func (k *Keeper) partsOf(ctx context.Context, j *job) (parts []part, size int64,
 // readLines reads lines until the end of the log.
 func (k *Keeper) readLines(ctx context.Context, r *run, follow bool) error {
 	k.mu.Lock()
-	options := &corev1.PodLogOptions{Container: r.container, Previous: r.isPrevious, Follow: follow && !r.isPrevious, Timestamps: true}
+	isPrevious, restarts := r.isPrevious, r.restarts
 	k.mu.Unlock()
-	r.resume.Again()
-	var since time.Time
-	if r.resume.Begun() {
-		since = r.resume.From()
+	options := &corev1.PodLogOptions{Container: r.container, Previous: isPrevious, Follow: follow && !isPrevious, Timestamps: true}
+	since := r.readOn()
+	if !since.IsZero() {
 		options.SinceTime = &metav1.Time{Time: since}
+	}
+	before := r.position()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	// A log that is followed brings nothing until its program prints.
+	stall := time.AfterFunc(k.stallTimeout, func() {
+		if !follow {
+			cancel(errStalled)
+		}
+	})
+	defer stall.Stop()
+	fail := func(err error) error {
+		if errors.Is(context.Cause(ctx), errStalled) {
+			err = errStalled
+		}
+		return fmt.Errorf("the log of pod %s cannot be read: %w", r.id.pod, err)
 	}
 	stream, err := k.pods.Pods(r.id.namespace).GetLogs(r.id.pod, options).Stream(ctx)
 	if err != nil {
-		return fmt.Errorf("the log of pod %s cannot be read: %w", r.id.pod, err)
+		return fail(err)
 	}
 	defer stream.Close()
+	if err := k.checkPod(ctx, r, isPrevious); err != nil {
+		return fail(err)
+	}
 	const buffer = 32 << 10
 	reader := bufio.NewReaderSize(stream, buffer)
 	for {
+		stall.Reset(k.stallTimeout)
 		raw, err := logstream.ReadLine(reader, logs.MaxStoredLine)
+		stall.Stop()
 		// A followed log that ends within a line was cut; it is read again.
 		if err == nil || errors.Is(err, io.EOF) && !follow && len(raw) > 0 {
 			if taken := k.take(ctx, r, raw, since); taken != nil {
 				return taken
 			}
 		}
+		isFinished, _ := k.stateOf(r)
 		switch {
-		case errors.Is(err, io.EOF) || k.isFinished(r):
+		case isFinished:
+			return nil
+		case errors.Is(err, io.EOF) && !follow && k.wasRestarted(r, restarts):
+			k.discard(r, before)
+			return fail(errRestarted)
+		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("the log of pod %s cannot be read: %w", r.id.pod, err)
+			return fail(err)
 		}
 	}
+}
+
+// checkPod fails unless the log that was just opened is that of a run: logs are asked for by the name of a pod, which a later pod may have,
+// and not by the number of the run. If the pod still is the same, it was when the log was opened.
+func (k *Keeper) checkPod(ctx context.Context, r *run, isPrevious bool) error {
+	pod, err := k.pods.Pods(r.id.namespace).Get(ctx, r.id.pod, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return err //nolint:wrapcheck // the caller names the pod
+	case pod.UID != r.id.podUID:
+		return errLogGone
+	}
+	newest := r.id.restarts
+	if isPrevious {
+		newest++
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == r.container && status.RestartCount > newest {
+			return errRestarted
+		}
+	}
+	return nil
+}
+
+// wasRestarted reports whether the container of a run was restarted since it had been a number of times: the run was asked for as the
+// present or the previous one.
+func (k *Keeper) wasRestarted(r *run, since int32) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return r.restarts > since
+}
+
+// position is how far the log of a run was read.
+type position struct {
+	resume logstream.Resume
+	number int
+}
+
+func (r *run) position() position { return position{r.resume, r.number} }
+
+// discard drops the lines that were read since a position, which may be those of a later run. If a part of them is written, the position
+// remains.
+func (k *Keeper) discard(r *run, to position) {
+	if r.number != to.number {
+		return
+	}
+	size := int64(len(r.lines.text))
+	r.resume, r.lines = to.resume, builder{}
+	k.buffered.Add(-size)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if j := k.jobs[r.id.jobID()]; j != nil {
+		j.text -= size
+	}
+}
+
+// readOn prepares to read the lines after those that were read, and returns from when; zero for all.
+func (r *run) readOn() (since time.Time) {
+	if r.resume.Missed() {
+		// The next gap is to be noticed as well.
+		r.resume = logstream.Resume{Newest: r.resume.Newest, Second: r.resume.Second, Last: r.resume.Last, Before: r.resume.Before}
+	}
+	r.resume.Again()
+	if r.resume.Begun() {
+		return r.resume.From()
+	}
+	return time.Time{}
 }
 
 // take adds a line as the kubelet sends it, its time first, to the next part. Lines before a time were not asked for.
@@ -189,8 +311,13 @@ func (k *Keeper) take(ctx context.Context, r *run, raw []byte, since time.Time) 
 	var at time.Time
 	switch err := at.UnmarshalText(stamp); {
 	case err == nil:
+		hadGap := r.resume.Missed()
 		if at.Before(since) || !r.resume.IsNew(at) {
 			return nil
+		}
+		if r.resume.Missed() && !hadGap {
+			// A private key may have begun within it.
+			r.hasGap, r.mask = true, k.masker.Stream(false)
 		}
 	case bytes.HasPrefix(raw, []byte(logstream.LogGone)):
 		return fmt.Errorf("the log of pod %s cannot be read: %w", r.id.pod, errLogGone)
@@ -207,9 +334,9 @@ func (k *Keeper) take(ctx context.Context, r *run, raw []byte, since time.Time) 
 	added := int64(len(r.lines.text) - before)
 	k.buffered.Add(added)
 	k.mu.Lock()
-	if j := k.jobs[r.id.job]; j != nil {
+	if j := k.jobs[r.id.jobID()]; j != nil {
 		j.text += added
-		r.isFull = j.text >= k.settings.MaxBytes
+		r.isFull = j.text >= k.settings.MaxBytes || j.parts >= maxParts
 	}
 	isFull := r.isFull
 	k.mu.Unlock()
@@ -221,19 +348,29 @@ func (k *Keeper) take(ctx context.Context, r *run, raw []byte, since time.Time) 
 
 // flush makes a part of the lines of a run, and sends it. It fails if there is no room for more lines.
 func (k *Keeper) flush(ctx context.Context, r *run) error {
-	if r.lines.lines > 0 {
-		k.buffered.Add(-int64(len(r.lines.text)))
-		r.number++
-		next := r.lines.pack(r.id, r.number, r.isFull || r.resume.Missed(), r.resume)
-		k.unsent.Add(int64(len(next.data)))
-		k.mu.Lock()
-		r.unsent = append(r.unsent, next)
-		k.mu.Unlock()
-	}
-	if err := k.send(ctx, r); err != nil && k.unsent.Load() >= maxUnsent {
+	k.pack(r)
+	_ = k.send(ctx, r)
+	if k.unsent.Load() >= maxUnsent {
 		return errNoRoom
 	}
 	return nil
+}
+
+// pack makes a part of the lines of a run.
+func (k *Keeper) pack(r *run) {
+	if r.lines.lines == 0 {
+		return
+	}
+	k.buffered.Add(-int64(len(r.lines.text)))
+	r.number++
+	next := r.lines.pack(r.id, r.number, r.isFull || r.hasGap, r.resume)
+	k.unsent.Add(int64(len(next.data)))
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	r.unsent = append(r.unsent, next)
+	if j := k.jobs[r.id.jobID()]; j != nil {
+		j.parts++
+	}
 }
 
 // send writes the parts of a run that wait.
@@ -257,8 +394,9 @@ func (k *Keeper) send(ctx context.Context, r *run) error {
 
 // ask sends a request to the bucket, unless it did not answer just before.
 func (k *Keeper) ask(request func() error) error {
+	began := k.clock.Now()
 	k.mu.Lock()
-	isPaused := k.clock.Now().Before(k.pauseEnd)
+	isPaused := began.Before(k.pauseEnd)
 	k.mu.Unlock()
 	if isPaused {
 		return errPaused
@@ -272,12 +410,15 @@ func (k *Keeper) ask(request func() error) error {
 	case errors.Is(err, context.Canceled):
 	default:
 		k.counters.errors.Inc()
+		k.problem = err
 		if k.pause == 0 {
 			log.Log.Error(err, "the log bucket does not answer; complete logs wait in memory, and it is tried again")
 		}
-		k.pause = min(max(2*k.pause, soonestRetry), latestRetry)
-		k.pauseEnd = k.clock.Now().Add(k.pause)
-		k.problem = err
+		// Requests that began before fail for the same reason.
+		if k.pause == 0 || !began.Before(k.pauseEnd) {
+			k.pause = min(max(2*k.pause, soonestRetry), latestRetry)
+			k.pauseEnd = k.clock.Now().Add(k.pause)
+		}
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 type Settings struct {
 	// Bucket is the name of the bucket. If it is empty, no complete logs are kept.
 	Bucket string
-	// Prefix begins the key of every object. All objects with it belong to the operator, which deletes those that are too old.
+	// Prefix begins the key of every object, and is not empty. All objects with it belong to the operator, which deletes those that are too old.
 	Prefix string
 	// Endpoint is the URL of the S3 server; empty: that of AWS in the region. PublicEndpoint is the URL by which users reach it; empty: the
 	// same.
@@ -27,10 +27,11 @@ type Settings struct {
 	MaxBytes int64
 }
 
-// Limits of the retention: signed addresses are valid for a week at most.
+// Limits of the retention and of a job's text: signed addresses are valid for a week at most, and an index has at most logs.MaxIndex bytes.
 const (
 	minRetention = time.Minute
 	maxRetention = 7 * 24 * time.Hour
+	maxJobBytes  = 4 << 30
 )
 
 // IsOn reports whether complete logs are kept.
@@ -48,7 +49,7 @@ func (s Settings) Check() error {
 		}
 	}
 	check(!strings.Contains(s.Bucket, "/"), "--log-bucket: %q is not the name of a bucket; set the URL of the server with --log-bucket-endpoint", s.Bucket)
-	check(s.Prefix == "" || strings.HasSuffix(s.Prefix, "/") && !strings.HasPrefix(s.Prefix, "/"), "--log-bucket-prefix: %q is not allowed; end it with a slash, and do not begin it with one", s.Prefix)
+	check(strings.HasSuffix(s.Prefix, "/") && !strings.HasPrefix(s.Prefix, "/"), "--log-bucket-prefix: %q is not allowed; use a name that ends with a slash and does not begin with one, such as mpijob-logs/", s.Prefix)
 	for _, endpoint := range [][2]string{{"endpoint", s.Endpoint}, {"public-endpoint", s.PublicEndpoint}} {
 		parsed, err := url.Parse(endpoint[1])
 		check(endpoint[1] == "" || err == nil && (parsed.Scheme == "https" || parsed.Scheme == "http") && parsed.Host != "" && parsed.User == nil && parsed.RawQuery == "",
@@ -56,6 +57,6 @@ func (s Settings) Check() error {
 	}
 	check(s.Region != "", "--log-bucket-region: it must not be empty")
 	check(s.Retention >= minRetention && s.Retention <= maxRetention, "--log-bucket-retention: %s is not allowed; use %s to %s", s.Retention, minRetention, maxRetention)
-	check(s.MaxBytes >= partText, "--log-bucket-job-bytes: %d is not allowed; use %d or more", s.MaxBytes, partText)
+	check(s.MaxBytes >= partText && s.MaxBytes <= maxJobBytes, "--log-bucket-job-bytes: %d is not allowed; use %d to %d", s.MaxBytes, partText, int64(maxJobBytes))
 	return errors.Join(wrong...)
 }

@@ -151,7 +151,7 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 	r.usage = newUsageReader(gatherer.Usage)
 	r.jobLogs, r.logsLink = newJobLogs(options.MaxLogBytes, gatherer.LogEnds), link
 	r.lastPods = newLastPods(gatherer.LastRun, r.lastLogs, clock.RealClock{})
-	if err := r.addKeeper(m, core, options, records); err != nil {
+	if err := r.addKeeper(m, options, records); err != nil {
 		return nil, err
 	}
 	if err := r.WatchPods(ctx, m.GetCache()); err != nil {
@@ -275,10 +275,23 @@ func (r *Reporter) patch(ctx context.Context, previous, next *v1alpha1.JobReport
 // the namespace for each job that is created or deleted.
 const reportsByJob = "reportsByJob"
 
-// addReportIndex adds the index to a cache. Call it once before the cache starts.
+// reportsByUID is the index of reports by the UID of their job.
+const reportsByUID = "reportsByUID"
+
+// addReportIndex adds the indexes to a cache. Call it once before the cache starts.
 func addReportIndex(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &v1alpha1.JobReport{}, reportsByJob, jobOfReport); err != nil {
 		return fmt.Errorf("index JobReports by job: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &v1alpha1.JobReport{}, reportsByUID, uidOfReport); err != nil {
+		return fmt.Errorf("index JobReports by the UID of their job: %w", err)
+	}
+	return nil
+}
+
+func uidOfReport(object client.Object) []string {
+	if r, is := object.(*v1alpha1.JobReport); is {
+		return []string{string(r.Spec.JobRef.UID)}
 	}
 	return nil
 }
