@@ -324,10 +324,10 @@ func (s trainerServer) admit(t *testing.T, job client.Object, kind schema.GroupV
 	return workload
 }
 
-// isDeactivated waits until the operator has put a job out of its queue for the first time.
+// isDeactivated waits until the operator has put a job out of its queue for the first time: a minute at least, if the job never fits.
 func (s trainerServer) isDeactivated(t *testing.T, workload *unstructured.Unstructured) {
 	t.Helper()
-	eventually(t, "the Workload "+workload.GetName()+" is deactivated", func() error {
+	eventuallyWithin(t, 90*time.Second, "the Workload "+workload.GetName()+" is deactivated", func() error {
 		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(workload), workload); err != nil {
 			return err
 		}
@@ -375,7 +375,7 @@ func TestJobsThatNeverFitReleaseQuota(t *testing.T) {
 	})
 	limited := mpitest.MPIJob("default", 8, func(j *kubeflow.MPIJob) {
 		j.Labels, j.Annotations = labels, map[string]string{mpi.AnnotationRequeues: "0"}
-		j.Spec.RunPolicy.SchedulingPolicy = &kubeflow.SchedulingPolicy{ScheduleTimeoutSeconds: new(int32(3600))}
+		j.Spec.RunPolicy.SchedulingPolicy = &kubeflow.SchedulingPolicy{ScheduleTimeoutSeconds: new(int32(130))}
 		for _, role := range j.Spec.MPIReplicaSpecs {
 			role.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")}
 		}

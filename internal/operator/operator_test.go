@@ -222,7 +222,12 @@ func get[T client.Object](t *testing.T, namespace, name string, into T) T {
 // eventually waits until a check finds nothing wrong.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	eventuallyWithin(t, 30*time.Second, what, check)
+}
+
+func eventuallyWithin(t *testing.T, limit time.Duration, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
 	for {
 		err := check()
 		if err == nil {
