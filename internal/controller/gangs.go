@@ -55,7 +55,7 @@ type Gangs struct {
 	apis []*podGroups
 	// autoscaled reports whether a cluster autoscaler may add nodes.
 	autoscaled func() bool
-	// never has since when no nodes can hold a job, of the jobs of which that is so.
+	// never has, for each job that no nodes can hold, since when.
 	never neverSince
 }
 

@@ -53,7 +53,7 @@ type GangState struct {
 	Reason, Message string
 	// Never is set where waiting does not help: no node or quota of this cluster can ever take the job.
 	Never bool
-	// NeverSince is since when that is so without a break, as far as this operator has seen.
+	// NeverSince is since when Never is set without a break, as far as this operator has seen.
 	NeverSince time.Time
 }
 

@@ -102,7 +102,7 @@ func TurnOf(job mpi.Job, seen jobstate.Observed, workload *Workload) Turn {
 	case placed >= wanted:
 		return Turn{}
 	case !job.Gang.TimeoutSet && !neverFits && job.Lifecycle.Suspended:
-		// The report tells then that Kueue does not resume the job.
+		// From then on, the report contains that Kueue does not resume the job.
 		return Turn{Again: max(from.Add(jobstate.ResumeTime).Sub(now), 0)}
 	case !job.Gang.TimeoutSet && !neverFits:
 		return Turn{}

@@ -27,7 +27,7 @@ func Read(path string) ([]byte, error) {
 	return data, err
 }
 
-// Open opens a regular file in whose place a program may have made something else, such as a FIFO that nobody writes to.
+// Open opens a regular file in whose place a program may have made something else, such as a FIFO without a writer.
 func Open(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
