@@ -129,10 +129,13 @@ func (m maker) compare(known v1alpha1.Finding, findings []v1alpha1.Finding) []v1
 }
 
 // isBetter reports whether findings contain a better cause than the record of a job that is over: that a worker was lost is known at
-// once, and why a little later.
+// once, and why a little later. A job may be over before the end of its container is known.
 func (m maker) isBetter(found []diagnose.Finding) bool {
 	if len(found) == 0 || len(m.before.Findings) == 0 {
 		return len(found) > 0
+	}
+	if before := m.before.Findings[0]; before.Code == found[0].Code && before.Pod == found[0].Pod && before.ExitCode == nil && found[0].ExitCode != nil {
+		return true
 	}
 	return codes.Moment{Failed: m.failed(), Ran: m.before.RunningTime != nil, Over: true}.Outranks(found[0], m.before.Findings[0])
 }

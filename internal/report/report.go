@@ -218,7 +218,7 @@ func grewLonger(old, now *v1alpha1.TrainingCurves) bool {
 }
 
 // Settled reports whether the record of a finished job is complete, so that no more evidence is needed: its cause is
-// known, with a log; or there has been time enough to find both.
+// known, with a log and the end of the launcher's pod; or there has been time enough to find these.
 func Settled(previous *v1alpha1.JobReport, now time.Time) bool {
 	const patience = 2 * time.Minute
 	switch {
@@ -228,7 +228,9 @@ func Settled(previous *v1alpha1.JobReport, now time.Time) bool {
 		return true
 	}
 	failure := previous.Status.Failure
-	found := failure != nil && !codes.IsEcho(failure.Code) && len(failure.LogTail) > 0
+	found := failure != nil && !codes.IsEcho(failure.Code) && len(failure.LogTail) > 0 && !slices.ContainsFunc(previous.Status.Pods, func(pod v1alpha1.PodStatus) bool {
+		return pod.Name == failure.Pod && pod.Role == string(mpi.RoleLauncher) && pod.ExitCode == nil && pod.Phase == string(corev1.PodRunning)
+	})
 	return found || now.Sub(previous.Status.CompletionTime.Time) >= patience
 }
 

@@ -153,6 +153,25 @@ func TestACauseFoundLaterIsTaken(t *testing.T) {
 	}
 }
 
+// TestExitCodeIsFoundLater: the Job's end may be known before that of its pod.
+func TestExitCodeIsFoundLater(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	h.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+	seen := ended(pods(h.job, corev1.PodRunning, 0), h.job, batchv1.JobFailed, time.Minute)
+	launcher := seen.LauncherPods[0]
+	evidence := jobstate.Evidence{Logs: map[string]jobstate.Log{launcher.Name: {Lines: []string{"Segmentation fault"}}}}
+	h.pass(time.Minute, seen, evidence)
+	if failure := h.last.Status.Failure; failure == nil || failure.Code != codes.SegmentationFault || failure.ExitCode != nil || report.Settled(h.last, mpitest.Now.Add(time.Minute)) {
+		t.Errorf("the failure is %+v, settled: %t", failure, report.Settled(h.last, mpitest.Now.Add(time.Minute)))
+	}
+	launcher.Status.Phase = corev1.PodFailed
+	mpitest.Exited(7, "Error")(launcher)
+	h.pass(time.Minute+time.Second, seen, evidence)
+	if failure := h.last.Status.Failure; failure == nil || failure.ExitCode == nil || *failure.ExitCode != 7 || !report.Settled(h.last, mpitest.Now.Add(time.Minute)) {
+		t.Errorf("the failure is %+v, settled: %t", failure, report.Settled(h.last, mpitest.Now.Add(time.Minute)))
+	}
+}
+
 func TestALostWorkerIsRemembered(t *testing.T) {
 	h := &history{t: t, job: job(2)}
 	evict := func(pod *corev1.Pod) {
