@@ -27,6 +27,7 @@ var (
 // add appends a line to those before, with all that belongs to a key hidden, and the rest as another function masks it.
 // If a key ends whose beginning is missing, as in the tail of a log, the lines before its end are hidden, too.
 func (k *keyBlock) add(before []string, line string, mask func(string) string) []string {
+	line = joinParts(line)
 	if k.left == 0 && !strings.Contains(line, "PRIVATE KEY") {
 		return append(before, mask(line))
 	}

@@ -54,3 +54,24 @@ func Rank(line string) (rank int, text string, tagged bool) {
 	}
 	return rank, strings.TrimPrefix(rest, " "), true
 }
+
+// joinParts removes the tag of a line of a rank within the line. Open MPI's mpirun reads the output of a rank in blocks, and puts the tag
+// before each of them: a secret with a tag within would not be recognized.
+func joinParts(line string) string {
+	if !strings.HasPrefix(line, "[") {
+		return line
+	}
+	end := strings.Index(line, ">:")
+	if end < 0 || !strings.Contains(line[:end], "]<std") || strings.ContainsAny(line[:end], " \t") {
+		return line
+	}
+	tag, text := line[:end+2], line[end+2:]
+	if !strings.Contains(text, tag) {
+		return line
+	}
+	if blanks := len(text) - len(strings.TrimLeft(text, " ")); blanks%2 == 1 {
+		// The tag of Open MPI 5 ends with a blank.
+		tag, text = tag+" ", text[1:]
+	}
+	return tag + strings.ReplaceAll(text, tag, "")
+}

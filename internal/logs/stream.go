@@ -26,6 +26,7 @@ func (m Masker) Stream(whole bool) *Stream {
 
 // Line masks the next line.
 func (s *Stream) Line(line string) string {
+	line = joinParts(line)
 	if s.doubtful > 0 {
 		s.doubtful--
 		switch {

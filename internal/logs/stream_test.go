@@ -93,6 +93,30 @@ func TestRank(t *testing.T) {
 	}
 }
 
+// TestMaskLinesOfSeveralBlocks: mpirun may put the tag of a rank into the middle of a line.
+func TestMaskLinesOfSeveralBlocks(t *testing.T) {
+	for line, want := range map[string]string{
+		"[1,0]<stdout>:line 219 has a[1,0]<stdout>:pi_key=0123456789abcdef":       "[1,0]<stdout>:line 219 has api_key=****",
+		"[1,0]<stdout>:line 516 has api_key[1,0]<stdout>:=0123456789abcdef":       "[1,0]<stdout>:line 516 has api_key=****",
+		"[1,0]<stderr>:password=01234[1,0]<stderr>:56789abcdef and more":          "[1,0]<stderr>:password=**** and more",
+		"[run@1,3]<stdout>: line has api_k[run@1,3]<stdout>: ey=0123456789abcdef": "[run@1,3]<stdout>: line has api_key=****",
+		"[1,0]<stdout>:-----BEGIN RSA PRI[1,0]<stdout>:VATE KEY-----":             "[1,0]<stdout>:****",
+		"[1,0]<stdout>:the other rank's [1,1]<stdout>:line":                       "[1,0]<stdout>:the other rank's [1,1]<stdout>:line",
+		"[x y]<std and a >: later, [x y]<std and a >: again":                      "[x y]<std and a >: later, [x y]<std and a >: again",
+	} {
+		stream := logs.Masker{}.Stream(true)
+		if got := stream.Line(line); got != want {
+			t.Errorf("%q becomes %q, want %q", line, got, want)
+		}
+		if got := (logs.Masker{}).Line(line); got != want {
+			t.Errorf("%q alone becomes %q, want %q", line, got, want)
+		}
+		if got := (logs.Masker{}).Lines([]string{line}); got[0] != want {
+			t.Errorf("%q in lines becomes %q, want %q", line, got, want)
+		}
+	}
+}
+
 // The tests of the Python SDK read the same lines.
 func TestLevelOf(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("testdata", "levels.json"))
