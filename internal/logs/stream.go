@@ -26,9 +26,9 @@ func (m Masker) Stream(whole bool) *Stream {
 
 // Line masks the next line.
 func (s *Stream) Line(line string) string {
-	line = joinParts(line)
 	if s.doubtful > 0 {
 		s.doubtful--
+		line = joinParts(line)
 		switch {
 		case strings.Contains(line, "PRIVATE KEY"):
 			s.doubtful = 0

@@ -4,15 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 	"unicode"
 
-	"golang.org/x/sys/unix"
-
+	"opendatahub.io/mpijob/internal/agent/files"
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -135,14 +133,11 @@ func fileOf(pid int, name string) []byte {
 	if !filepath.IsAbs(name) {
 		base = "cwd"
 	}
-	file, err := os.OpenFile(filepath.Join(process.File(pid, base), name), os.O_RDONLY|unix.O_NONBLOCK, 0)
+	file, err := files.Open(filepath.Join(process.File(pid, base), name))
 	if err != nil {
 		return nil
 	}
 	defer file.Close()
-	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
 	text, _ := io.ReadAll(io.LimitReader(file, mostSource))
 	return text
 }
