@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"opendatahub.io/mpijob/internal/mpitest"
 	"bytes"
 	"crypto/x509"
 	"maps"
@@ -13,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 // verifies reports whether a client that trusts an authority accepts a certificate for a host.
@@ -38,7 +38,7 @@ func TestCertificates(t *testing.T) {
 	validating := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: validatingWebhooks}, Webhooks: []admissionv1.ValidatingWebhook{{
 		Name: deletionWebhook, ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{Namespace: "system", Name: webhookService}},
 	}}}
-	c := fake.NewClientBuilder().WithObjects(mutating, validating).Build()
+	c := mpitest.FakeAPI().WithObjects(mutating, validating).Build()
 	keeper := &certificateKeeper{certificate: &Certificate{}, client: c, live: c, namespace: "system"}
 	if _, err := keeper.certificate.GetForMetrics(nil); err == nil {
 		t.Error("there is a certificate before it was made")
@@ -126,7 +126,7 @@ func TestCertificates(t *testing.T) {
 // TestCertificateWithoutWebhooks: Prometheus can verify the metrics of an operator that serves no webhooks, and whose cluster has no
 // webhook configurations.
 func TestCertificateWithoutWebhooks(t *testing.T) {
-	c := fake.NewClientBuilder().Build()
+	c := mpitest.FakeAPI().Build()
 	keeper := &certificateKeeper{certificate: &Certificate{}, client: c, live: c, namespace: "system", withoutWebhooks: true}
 	if err := keeper.keep(t.Context()); err != nil {
 		t.Fatal(err)

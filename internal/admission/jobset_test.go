@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"opendatahub.io/mpijob/internal/mpitest"
 	"context"
 	"encoding/json"
 	"strings"
@@ -14,10 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
@@ -55,7 +54,7 @@ func TestJobSetWithoutRDMA(t *testing.T) {
 			if test.offered {
 				node.Status.Allocatable["rdma/hca"] = resource.MustParse("1")
 			}
-			api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(job, node).Build()
+			api := mpitest.FakeAPI().WithObjects(job, node).Build()
 			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: "ns", Object: k8sruntime.RawExtension{Raw: []byte(jobSet)}}}
 			if test.patched {
 				request.Object.Raw = []byte(strings.Replace(jobSet, `"OpenMPI"`, `""`, 1))
@@ -122,7 +121,7 @@ func ask(t *testing.T, settings plan.Settings, gangs Gangs, operator *identity, 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(objects...).Build()
+	api := mpitest.FakeAPI().WithObjects(objects...).Build()
 	request.Namespace, request.Name = "ns", "pi"
 	request.Kind = metav1.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}
 	return wireJobSet(ctx, api, cluster.New(api, api, nil, clock.RealClock{}), settings, gangs, operator, request)

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"opendatahub.io/mpijob/internal/mpitest"
 	"strings"
 	"testing"
 
@@ -8,9 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"opendatahub.io/mpijob/internal/cluster"
@@ -33,7 +32,7 @@ func TestNameTaken(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			have := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme)
+			have := mpitest.FakeAPI()
 			if !test.none {
 				service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pi"}}
 				if test.owner != nil {
@@ -85,7 +84,7 @@ func TestTrainJobsAreWarnedOfDeniedConnections(t *testing.T) {
 				unstructured.RemoveNestedField(used.Object, "spec", "mlPolicy")
 			}
 			_ = unstructured.SetNestedStringSlice(job.Object, []string{"sh", "-c", "curl http://data.example.com/x"}, "spec", "trainer", "command")
-			api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(used).Build()
+			api := mpitest.FakeAPI().WithObjects(used).Build()
 			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: "ns", Name: "pi", Object: rawOf(t, job)}}
 			answer := guardTrainJob(t.Context(), api, cluster.New(api, api, nil, clock.RealClock{}), test.settings, noGangs{}, request)
 			if got := strings.Contains(strings.Join(answer.Warnings, "\n"), denied); got != test.warned {
@@ -125,7 +124,7 @@ func TestTrainJobsKeepLimitsOfNamespace(t *testing.T) {
 				}
 			}
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: test.annotations}}
-			api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(used, namespace).Build()
+			api := mpitest.FakeAPI().WithObjects(used, namespace).Build()
 			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: "ns", Name: "pi"}}
 			if test.before != nil {
 				request.Operation = admissionv1.Update

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/jobstate"
@@ -48,7 +47,7 @@ func TestProblemOfAClaim(t *testing.T) {
 			about := func(field func(*corev1.Event) string) client.IndexerFunc {
 				return func(object client.Object) []string { return []string{field(object.(*corev1.Event))} }
 			}
-			live := fake.NewClientBuilder().WithObjects(claim, event).
+			live := mpitest.FakeAPI().WithObjects(claim, event).
 				WithIndex(&corev1.Event{}, "involvedObject.kind", about(func(e *corev1.Event) string { return e.InvolvedObject.Kind })).
 				WithIndex(&corev1.Event{}, "involvedObject.name", about(func(e *corev1.Event) string { return e.InvolvedObject.Name })).Build()
 			seen := jobstate.Observed{Workers: mpitest.Workers(job, corev1.PodPending)}
@@ -69,7 +68,7 @@ func TestClaimOfAPatchedPod(t *testing.T) {
 	whole.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
 	}}}
-	live := fake.NewClientBuilder().WithObjects(whole).Build()
+	live := mpitest.FakeAPI().WithObjects(whole).Build()
 	evidence := cluster.NewGatherer(live, nil, logs.Masker{}, clock.RealClock{}).Gather(t.Context(), job, seen, nil)
 	if len(evidence.Claims) != 1 || evidence.Claims[0].Name != "data" || !evidence.Claims[0].Missing {
 		t.Errorf("the claims are %+v", evidence.Claims)

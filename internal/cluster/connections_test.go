@@ -13,10 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"opendatahub.io/mpijob/internal/cluster"
@@ -89,7 +87,7 @@ func TestPoliciesShowNoOtherProjects(t *testing.T) {
 				Type: corev1.ServiceTypeExternalName, ExternalName: "store.other.svc.cluster.local",
 			}}
 			allows := func(objects ...client.Object) string {
-				live := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(append(objects, secret, alias)...).
+				live := mpitest.FakeAPI().WithObjects(append(objects, secret, alias)...).
 					WithInterceptorFuncs(interceptor.Funcs{Create: reviews(test.granted...)}).Build()
 				seen := jobstate.Observed{}
 				cluster.New(live, live, nil, clock.RealClock{}).ObserveEndpoints(t.Context(), job, plan.Settings{NetworkPolicies: true}, &seen)
@@ -112,7 +110,7 @@ func TestPoliciesShowNoOtherProjects(t *testing.T) {
 func TestUnreviewedRightsAreAskedAgain(t *testing.T) {
 	job := mpitest.Job(1, func(j *mpi.Job) { j.Namespace, j.Connections = "ns", []string{"data"} })
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data"}, Data: map[string][]byte{"URI": []byte("http://store.other.svc:81")}}
-	live := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(append(serviceOf("other"), secret)...).WithInterceptorFuncs(interceptor.Funcs{
+	live := mpitest.FakeAPI().WithObjects(append(serviceOf("other"), secret)...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
 			return errors.New("no answer")
 		},
@@ -128,7 +126,7 @@ func TestUnreviewedRightsAreAskedAgain(t *testing.T) {
 func TestJobWithoutPodsHasNoRights(t *testing.T) {
 	job := mpitest.Job(0, func(j *mpi.Job) { j.Namespace, j.Connections, j.Launcher.None = "ns", []string{"data"}, true })
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data"}, Data: map[string][]byte{"URI": []byte("http://store.other.svc:81")}}
-	live := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(append(serviceOf("other"), secret)...).WithInterceptorFuncs(interceptor.Funcs{Create: reviews()}).Build()
+	live := mpitest.FakeAPI().WithObjects(append(serviceOf("other"), secret)...).WithInterceptorFuncs(interceptor.Funcs{Create: reviews()}).Build()
 	seen := jobstate.Observed{}
 	cluster.New(live, live, nil, clock.RealClock{}).ObserveEndpoints(t.Context(), job, plan.Settings{NetworkPolicies: true}, &seen)
 	if want := "data=namespace/other:81"; seen.Endpoints != want {
@@ -151,7 +149,7 @@ func TestWarningsShowNoOtherProjects(t *testing.T) {
 		"AWS_ENDPOINT_URL_S3": []byte("http://store.third.svc:80"),
 	}}
 	warnings := func(services ...client.Object) []string {
-		live := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithObjects(append(services, secret)...).WithInterceptorFuncs(interceptor.Funcs{
+		live := mpitest.FakeAPI().WithObjects(append(services, secret)...).WithInterceptorFuncs(interceptor.Funcs{
 			Create: reviews(),
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 				if key.Namespace != "ns" && key.Namespace != "" {

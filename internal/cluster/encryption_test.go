@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"opendatahub.io/mpijob/internal/cluster"
@@ -47,7 +46,7 @@ func TestCheckEncryption(t *testing.T) {
 			if test.annotation != "" {
 				namespace.Annotations = map[string]string{mpi.AnnotationRequireEncryption: test.annotation}
 			}
-			api := fake.NewClientBuilder().WithObjects(append(test.objects, namespace)...).Build()
+			api := mpitest.FakeAPI().WithObjects(append(test.objects, namespace)...).Build()
 			live := interceptor.NewClient(api, interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 					if test.fails {
@@ -76,7 +75,7 @@ func TestCheckEncryption(t *testing.T) {
 // TestEncryptionIsLookedUpAgain: what encrypts is read once a minute, however many jobs there are.
 func TestEncryptionIsLookedUpAgain(t *testing.T) {
 	t.Parallel()
-	api := fake.NewClientBuilder().Build()
+	api := mpitest.FakeAPI().Build()
 	reads := 0
 	live := interceptor.NewClient(api, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {

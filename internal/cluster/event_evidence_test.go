@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/jobstate"
@@ -50,7 +49,7 @@ func TestEventsOfJobSets(t *testing.T) {
 			about := func(field func(*corev1.Event) string) client.IndexerFunc {
 				return func(object client.Object) []string { return []string{field(object.(*corev1.Event))} }
 			}
-			live := fake.NewClientBuilder().WithObjects(jobSet, event).
+			live := mpitest.FakeAPI().WithObjects(jobSet, event).
 				WithIndex(&corev1.Event{}, "involvedObject.kind", about(func(e *corev1.Event) string { return e.InvolvedObject.Kind })).
 				WithIndex(&corev1.Event{}, "involvedObject.name", about(func(e *corev1.Event) string { return e.InvolvedObject.Name })).Build()
 			evidence := cluster.NewGatherer(live, nil, logs.Masker{}, clock.RealClock{}).Gather(t.Context(), job, jobstate.Observed{}, nil)

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"opendatahub.io/mpijob/internal/cluster"
@@ -32,7 +31,7 @@ func TestEventsAreReadOnceForManyJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const jobs, takes = 100, 100 * time.Millisecond
 		var reads atomic.Int32
-		live := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		live := mpitest.FakeAPI().WithInterceptorFuncs(interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 				if _, is := list.(*corev1.EventList); is {
 					reads.Add(1)
@@ -91,7 +90,7 @@ func TestEventsThatAreTooMany(t *testing.T) {
 	t.Parallel()
 	job := mpitest.Job(1)
 	event := corev1.Event{Message: "about the job", InvolvedObject: corev1.ObjectReference{Kind: job.Kind, Name: job.Name, UID: job.UID}}
-	live := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+	live := mpitest.FakeAPI().WithInterceptorFuncs(interceptor.Funcs{
 		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 			events, is := list.(*corev1.EventList)
 			if !is {
@@ -124,7 +123,7 @@ func TestInterruptedEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		job := mpitest.Job(1)
 		event := corev1.Event{Message: "about the job", InvolvedObject: corev1.ObjectReference{Kind: job.Kind, Name: job.Name, UID: job.UID}}
-		live := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		live := mpitest.FakeAPI().WithInterceptorFuncs(interceptor.Funcs{
 			List: func(ctx context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
 				events, is := list.(*corev1.EventList)
 				if !is {

@@ -16,7 +16,6 @@ import (
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/jobstate"
@@ -74,7 +73,7 @@ func TestLogsOfAnyKindAreReadInBounds(t *testing.T) {
 			seen := jobstate.Observed{LauncherPods: []*corev1.Pod{pod}, Now: mpitest.Now}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			evidence := cluster.NewGatherer(fake.NewClientBuilder().Build(), pods, logs.Masker{}, clock.RealClock{}).Gather(ctx, job, seen, nil)
+			evidence := cluster.NewGatherer(mpitest.FakeAPI().Build(), pods, logs.Masker{}, clock.RealClock{}).Gather(ctx, job, seen, nil)
 			if ctx.Err() != nil {
 				t.Fatal("evidence was waited for longer than a minute")
 			}

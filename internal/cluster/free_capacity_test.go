@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"opendatahub.io/mpijob/internal/mpitest"
 	"testing"
 	"time"
 
@@ -8,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/logs"
@@ -20,7 +20,7 @@ func TestNodesOfATime(t *testing.T) {
 	now := time.Date(2026, 11, 28, 3, 34, 38, 0, time.UTC)
 	clock := clocktesting.NewFakePassiveClock(now)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-	api := fake.NewClientBuilder().WithObjects(node).WithStatusSubresource(node).Build()
+	api := mpitest.FakeAPI().WithObjects(node).WithStatusSubresource(node).Build()
 	gatherer := cluster.NewGatherer(api, nil, logs.Masker{}, clock)
 	gpus := func(notBefore time.Time) int64 {
 		t.Helper()

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/jobstate"
@@ -22,7 +21,7 @@ func TestConnectionsThatSetPath(t *testing.T) {
 	secret := func(name, key string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}, Data: map[string][]byte{key: []byte("/opt/tools")}}
 	}
-	live := fake.NewClientBuilder().WithObjects(secret("data", "AWS_S3_BUCKET"), secret("tools", "PATH")).Build()
+	live := mpitest.FakeAPI().WithObjects(secret("data", "AWS_S3_BUCKET"), secret("tools", "PATH")).Build()
 	job := mpitest.Job(1, func(j *mpi.Job) {
 		j.Connections = []string{"data", "tools", "missing"}
 		j.Launcher.Template.Spec.Containers = nil // no log is read

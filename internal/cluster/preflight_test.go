@@ -14,10 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"opendatahub.io/mpijob/internal/cluster"
@@ -29,7 +27,7 @@ import (
 // TestRefusalOfThePod: a refusal of the dry run does not name its pod, which no user knows.
 func TestRefusalOfThePod(t *testing.T) {
 	refused := apierrors.NewForbidden(corev1.Resource("pods"), "preflight-", errors.New("no token"))
-	api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+	api := mpitest.FakeAPI().WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refused },
 	}).Build()
 	found := cluster.New(api, api, nil, clock.RealClock{}).Preflight(t.Context(), mpitest.Job(2), plan.Settings{})
@@ -48,7 +46,7 @@ func TestRefusalOfThePod(t *testing.T) {
 func TestPreflightOfGatedPods(t *testing.T) {
 	for name, gates := range map[string][]corev1.PodSchedulingGate{"Kueue's": nil, "its own": {{Name: "example.com/wait"}}} {
 		t.Run(name, func(t *testing.T) {
-			api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithInterceptorFuncs(interceptor.Funcs{
+			api := mpitest.FakeAPI().WithInterceptorFuncs(interceptor.Funcs{
 				Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
 					if pod, is := object.(*corev1.Pod); is && pod.Spec.NodeName != "" {
 						at := field.NewPath("spec", "nodeName")
@@ -97,7 +95,7 @@ func TestPreflightFailsOpen(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(quota.DeepCopy()).WithInterceptorFuncs(interceptor.Funcs{List: test.list}).Build()
+				api := mpitest.FakeAPI().WithObjects(quota.DeepCopy()).WithInterceptorFuncs(interceptor.Funcs{List: test.list}).Build()
 				start := time.Now()
 				found := cluster.New(api, api, nil, clock.RealClock{}).Preflight(t.Context(), mpitest.Job(2), plan.Settings{})
 				if len(found.Short) != test.short || len(found.Errs)+len(found.Refused)+len(found.Warnings) > 0 {

@@ -9,10 +9,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -94,7 +92,7 @@ func TestKeysAreGeneratedWhenTheSecretIsWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			generated := 0
-			api := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme).WithIndex(&corev1.Pod{}, podsByJob, func(client.Object) []string { return nil }).Build()
+			api := mpitest.FakeAPI().WithIndex(&corev1.Pod{}, podsByJob, func(client.Object) []string { return nil }).Build()
 			c := New(api, api, &Keys{make: func() (keyPair, error) { generated++; return test.generate() }}, clock.RealClock{})
 			if seen, err := c.Observe(t.Context(), job); err != nil || seen.Secret != nil || generated > 0 {
 				t.Fatalf("observing the job generates %d keys: %v", generated, err)

@@ -1,14 +1,13 @@
 package trainjob_test
 
 import (
+	"opendatahub.io/mpijob/internal/mpitest"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -44,7 +43,7 @@ func TestSnapshotAllowsNoEgress(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			api := fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(test.objects...).Build()
+			api := mpitest.FakeAPI().WithObjects(test.objects...).Build()
 			used, err := trainjob.RuntimeOf(t.Context(), api, job)
 			if err != nil || used == nil {
 				t.Fatalf("%v, %v", used, err)
@@ -91,7 +90,7 @@ func TestSnapshotHidesNoMPI(t *testing.T) {
 				live.SetAnnotations(map[string]string{mpi.AnnotationImplementation: "OpenMPI"})
 				objects = append(objects, live)
 			}
-			used, err := trainjob.RuntimeOf(t.Context(), fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(objects...).Build(), job)
+			used, err := trainjob.RuntimeOf(t.Context(), mpitest.FakeAPI().WithObjects(objects...).Build(), job)
 			if err != nil || used == nil {
 				t.Fatalf("%v, %v", used, err)
 			}
