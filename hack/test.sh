@@ -81,7 +81,7 @@ else
   nice -n 19 bin/cluster binaries --with kueue >"$kueue" 2>&1 & preparing=$!
   # Removes the operator; the next step installs it again.
   step install make install-e2e
-  # A quarter of the failures; the commit decides which.
+  # What jobs do every day, and a quarter of the other tests; the commit decides which.
   commit=$(git rev-parse HEAD 2>/dev/null || echo 0)
   step e2e make e2e SHARE="${SHARE-$((16#${commit: -1} % 4))/4}"
   if git rev-parse --verify --quiet HEAD^ >/dev/null; then step upgrade make e2e-upgrade

@@ -4,6 +4,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -47,6 +48,10 @@ var (
 var operatorKey = client.ObjectKey{Namespace: "mpijob-system", Name: "mpijob-operator"}
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.list").Value.String() != "" {
+		os.Exit(m.Run())
+	}
 	path := os.Getenv("KUBECONFIG")
 	if path == "" {
 		fmt.Println("SKIPPED test/e2e: KUBECONFIG names no cluster; `make e2e` makes one")
@@ -54,6 +59,10 @@ func TestMain(m *testing.M) {
 	}
 	if from := os.Getenv("SAMPLE_IMG"); from != "" {
 		image = from
+	}
+	if err := skipOthers(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	mend()
 	log.SetLogger(logr.Discard())

@@ -128,8 +128,8 @@ func (s *shape) apply(job *kubeflow.MPIJob, want *explanation, whole bool) {
 }
 
 // TestFailures has real failures of real jobs explained by their reports, each in one of the shapes that people write, and
-// in all of them with FULL=1. SHARE=0/4 tries a quarter of them as MPIJobs and another quarter as TrainJobs, if they are tried as
-// such; SHARE=1/4, 2/4 and 3/4 try the others.
+// in all of them with FULL=1. Of a share, such as a quarter, one quarter is tried as MPIJobs and another as TrainJobs, if they are
+// tried as such.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	tryFailures(t, slices.DeleteFunc(failures(), failure.hangs), parallel)
@@ -142,30 +142,10 @@ func TestHangs(t *testing.T) {
 	tryFailures(t, slices.DeleteFunc(failures(), func(f failure) bool { return !f.hangs() }), takeRoom)
 }
 
-// share is a part of the failures, the number'th of so many.
-type share struct{ number, of int }
-
-// has reports whether a failure is in the share. The shares of a number have each failure once.
-func (s share) has(i int) bool { return i%s.of == s.number }
-
-// shareOf reads SHARE, as 1/4; all failures are tried where it is not set.
-func shareOf(t *testing.T) share {
-	t.Helper()
-	text := os.Getenv("SHARE")
-	if text == "" {
-		return share{of: 1}
-	}
-	var s share
-	if n, err := fmt.Sscanf(text, "%d/%d", &s.number, &s.of); n != 2 || err != nil || s.number < 0 || s.number >= s.of {
-		t.Fatalf("SHARE=%s: must be a number, a slash and a greater number, as 0/4", text)
-	}
-	return s
-}
-
 // tryFailures tries failures, each when start has made room for its ranks.
 func tryFailures(t *testing.T, tried []failure, start func(t *testing.T, ranks int64) (leave func())) {
 	t.Helper()
-	whole, tries := os.Getenv("FULL") == "1", shareOf(t)
+	whole, tries := os.Getenv("FULL") == "1", mustShare(t)
 	var outcome tally
 	t.Cleanup(func() { fmt.Printf("explained %d of %d\n", outcome.explained, outcome.tried) })
 	all := shapes()
