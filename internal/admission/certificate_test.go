@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"opendatahub.io/mpijob/internal/mpitest"
 	"bytes"
 	"crypto/x509"
 	"maps"
@@ -14,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/internal/mpitest"
 )
 
 // verifies reports whether a client that trusts an authority accepts a certificate for a host.

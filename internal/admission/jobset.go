@@ -57,8 +57,11 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 		if errs := c.CheckEncryption(ctx, trainjob.Convert(job, *used), settings); len(errs) > 0 {
 			return responseFor(request, errs, nil)
 		}
-		if err := awaitIsolation(ctx, live, trainjob.Convert(job, *used), settings); err != nil {
+		if err := awaitObjects(ctx, live, trainjob.Convert(job, *used), settings); err != nil {
 			return admission.Errored(http.StatusServiceUnavailable, err)
+		}
+		if converted := trainjob.Convert(job, *used); plan.ReplacesKeys(converted, settings) {
+			trainjob.UseKeys(jobSet.Object, converted.KeysName())
 		}
 		// A user can write the ConfigMap with the runtime that Trainer has stored.
 		setGate(jobSet, gangs.Gates(trainjob.Convert(job, *cmp.Or(now, used))))
@@ -132,26 +135,34 @@ func ownerJob(ctx context.Context, live client.Reader, namespace string, owner m
 	return *job, nil
 }
 
-// isolationTimeout is how long the creation of a JobSet waits for the job's NetworkPolicy. The API server waits 10 s for
-// the webhook.
-const isolationTimeout = 5 * time.Second
+// objectsTimeout is how long the creation of a JobSet waits for the job's objects. The API server waits 10 s for the webhook.
+const objectsTimeout = 5 * time.Second
 
-// awaitIsolation waits until the NetworkPolicy of a TrainJob exists, so that none of its pods runs without it. Trainer
-// tries again after an error.
-func awaitIsolation(ctx context.Context, live client.Reader, job mpi.Job, settings plan.Settings) error {
-	if !plan.Isolates(job, settings) {
-		return nil
+// awaitObjects waits until the objects exist that the operator creates for a TrainJob, so that none of its pods runs without its
+// NetworkPolicy or waits for its SSH keys. Trainer tries again after an error.
+func awaitObjects(ctx context.Context, live client.Reader, job mpi.Job, settings plan.Settings) error {
+	if plan.Isolates(job, settings) {
+		if err := await(ctx, live, job, "NetworkPolicy", job.PolicyName(), &networkingv1.NetworkPolicy{}); err != nil {
+			return err
+		}
 	}
-	key := client.ObjectKey{Namespace: job.Namespace, Name: job.PolicyName()}
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, isolationTimeout, true, func(ctx context.Context) (bool, error) {
-		var policy networkingv1.NetworkPolicy
-		if err := live.Get(ctx, key, &policy); err != nil {
+	if plan.ReplacesKeys(job, settings) {
+		keys := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
+		return await(ctx, live, job, "Secret", job.KeysName(), keys)
+	}
+	return nil
+}
+
+// await waits until an object of a TrainJob exists.
+func await(ctx context.Context, live client.Reader, job mpi.Job, kind, name string, object client.Object) error {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, objectsTimeout, true, func(ctx context.Context) (bool, error) {
+		if err := live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, object); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}
-		return job.Owns(&policy), nil
+		return job.Owns(object), nil
 	})
 	if err != nil {
-		return fmt.Errorf("the NetworkPolicy %s of TrainJob %s does not exist yet; Trainer retries after it is created: %w", key.Name, job.Name, err)
+		return fmt.Errorf("the %s %s of TrainJob %s does not exist yet; Trainer retries after it is created: %w", kind, name, job.Name, err)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"opendatahub.io/mpijob/internal/mpitest"
 	"context"
 	"encoding/json"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -23,6 +23,7 @@ import (
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/plan"
 )
 
@@ -156,6 +157,32 @@ func TestForgedSnapshotIsIsolated(t *testing.T) {
 				t.Errorf("with the policy the answer is %+v", answer)
 			}
 		})
+	}
+}
+
+// TestJobSetUsesTheSitesKeys: where the site requires another type of key than Trainer's, no pod is created before the operator's
+// key exists, and pods mount that one.
+func TestJobSetUsesTheSitesKeys(t *testing.T) {
+	jobSet, job, used := jobSetOf(t)
+	jobSet.Object["spec"].(map[string]any)["replicatedJobs"].([]any)[1].(map[string]any)["template"] = map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+		"volumes": []any{map[string]any{"name": "mpi-ssh-auth", "secret": map[string]any{"secretName": "pi-mpi-ssh-auth"}}},
+	}}}}
+	keys := func(uid types.UID) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pi.ssh", OwnerReferences: []metav1.OwnerReference{
+			{APIVersion: trainjob.GroupVersion.String(), Kind: trainjob.Kind, Name: "pi", UID: uid, Controller: new(true)},
+		}}}
+	}
+	required := plan.Settings{ReplacesKeys: true}
+	for name, objects := range map[string][]client.Object{"without keys": nil, "with the keys of an earlier job": {keys("earlier")}} {
+		if answer := wire(t, required, noGangs{}, jobSet, append(objects, job, used)...); answer.Allowed || !strings.Contains(answer.Result.Message, "the Secret pi.ssh of TrainJob pi does not exist yet") {
+			t.Errorf("%s the answer is %+v", name, answer)
+		}
+	}
+	for settings, want := range map[plan.Settings]bool{required: true, {}: false} {
+		answer := wire(t, settings, noGangs{}, jobSet, job, used, keys("u"))
+		if patch, _ := json.Marshal(answer.Patches); !answer.Allowed || strings.Contains(string(patch), "pi.ssh") != want {
+			t.Errorf("with %+v the answer is %+v, want the operator's keys: %v", settings, answer, want)
+		}
 	}
 }
 

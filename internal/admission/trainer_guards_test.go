@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"opendatahub.io/mpijob/internal/mpitest"
 	"strings"
 	"testing"
 
@@ -15,6 +14,7 @@ import (
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/plan"
 )
 

@@ -1,7 +1,6 @@
 package cluster_test
 
 import (
-	"opendatahub.io/mpijob/internal/mpitest"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/mpitest"
 )
 
 // TestNodesOfATime: jobs share the nodes that were read, but none sees nodes as they were before a time that it names.

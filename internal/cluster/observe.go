@@ -39,21 +39,21 @@ func New(cached client.Client, live client.Reader, keys *Keys, clock clock.Passi
 }
 
 // Observe reads the objects that the operator creates for a job. It ignores objects of the same names that belong to
-// others; creating the job's own is then refused. The operator creates only the NetworkPolicy of a job that another
-// controller runs.
+// others; creating the job's own is then refused. The operator creates only the NetworkPolicy and, at some sites, the Secret with
+// SSH keys of a job that another controller runs.
 func (c *Cluster) Observe(ctx context.Context, job mpi.Job) (jobstate.Observed, error) {
 	seen := jobstate.Observed{Now: c.clock.Now()}
-	if err := c.observeIsolation(ctx, job, &seen); err != nil || job.External {
+	err := c.observeIsolation(ctx, job, &seen)
+	if err != nil {
 		return seen, err
 	}
-	var err error
+	if seen.Secret, err = owned(ctx, c, job, job.KeysName(), secretMeta()); err != nil || job.External {
+		return seen, err
+	}
 	if seen.Service, err = owned(ctx, c, job, job.ServiceName(), &corev1.Service{}); err != nil {
 		return seen, err
 	}
 	if seen.Config, err = owned(ctx, c, job, job.ConfigName(), &corev1.ConfigMap{}); err != nil {
-		return seen, err
-	}
-	if seen.Secret, err = owned(ctx, c, job, job.SecretName(), secretMeta()); err != nil {
 		return seen, err
 	}
 	if seen.Launcher, err = owned(ctx, c, job, job.LauncherName(), &batchv1.Job{}); err != nil {

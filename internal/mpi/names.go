@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -210,6 +211,9 @@ type Names struct {
 	// Config is the suffix of the ConfigMap with the hostfile, Secret that of the Secret with the SSH keys, and
 	// Launcher that of the launcher's batch Job.
 	Config, Secret, Launcher string
+	// Keys is the suffix of the Secret with SSH keys of the operator, for an External job whose pods must not use those of the
+	// controller that runs it (plan.Settings.ReplacesKeys). It contains a dot, as Policy does.
+	Keys string
 	// Worker precedes the index of a worker.
 	Worker string
 	// Policy is the suffix of the NetworkPolicy. It contains a dot, which job names cannot, to prevent conflicts with
@@ -227,6 +231,10 @@ func (j Job) ConfigName() string { return j.Name + j.Names.Config }
 
 // SecretName returns the name of the Secret with the job's SSH keys.
 func (j Job) SecretName() string { return j.Name + j.Names.Secret }
+
+// KeysName returns the name of the Secret that the operator creates with the job's SSH keys: SecretName, except for a job that
+// another controller runs.
+func (j Job) KeysName() string { return j.Name + cmp.Or(j.Names.Keys, j.Names.Secret) }
 
 // PolicyName returns the name of the NetworkPolicy that isolates the job.
 func (j Job) PolicyName() string { return j.Name + j.Names.Policy }

@@ -187,7 +187,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	}
 	settings := plan.Settings{
 		ClusterDomain: options.ClusterDomain, AgentImage: options.AgentImage,
-		NetworkPolicies: options.NetworkPolicies, IsolatesAllTrainJobs: options.IsolateAllTrainJobs, RequireEncryption: options.RequireEncryption, OperatorNamespace: options.Namespace, AllowEgress: options.AllowEgress,
+		NetworkPolicies: options.NetworkPolicies, IsolatesAllTrainJobs: options.IsolateAllTrainJobs, RequireEncryption: options.RequireEncryption, ReplacesKeys: cmp.Or(options.KeyType, cluster.KeyP521) != cluster.KeyP521, OperatorNamespace: options.Namespace, AllowEgress: options.AllowEgress,
 	}
 	gangs, err := controller.Add(ctx, m, restConfig, controller.Options{
 		Kinds: []kinds.Kind{mpijob.Kind{}, trainjob.NewKind()}, Cluster: c, Settings: settings,

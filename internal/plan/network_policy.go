@@ -17,11 +17,15 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// isolate plans only the NetworkPolicy, for a job whose other objects are created by another controller.
+// isolate plans what a job needs whose other objects are created by another controller: the NetworkPolicy, and SSH keys of the
+// type that the site requires.
 func isolate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Settings) Plan {
 	plan := Plan{Delete: unwantedIsolation(job, seen, settings)}
 	if !job.Lifecycle.Deleting && out.Finish == nil {
 		plan.Base = wanted(networkPolicy(job, seen, settings))
+		if ReplacesKeys(job, settings) {
+			plan.Base = append(plan.Base, wanted(secret(job, seen))...)
+		}
 	}
 	return plan
 }

@@ -30,6 +30,8 @@ type Settings struct {
 	IsolatesAllTrainJobs bool
 	// RequireEncryption is whether jobs of more than one pod only run if the traffic between pods is encrypted.
 	RequireEncryption bool
+	// ReplacesKeys is whether TrainJobs use SSH keys of the operator in place of Trainer's, which are always of type p521.
+	ReplacesKeys bool
 	// OperatorNamespace is the namespace of the operator, which the endpoints of jobs do not open; empty if it runs outside.
 	OperatorNamespace string
 	// AllowEgress lists the destinations that all jobs' pods may connect to, in the format of isolation.ParseEgress.
@@ -70,7 +72,7 @@ type Ref struct {
 }
 
 // For plans a job from its observed objects and their outcome. For a job that another controller runs, the plan contains only
-// a NetworkPolicy and the change of its gate.
+// a NetworkPolicy, SSH keys if the site requires another type, and the change of its gate.
 func For(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Settings) Plan {
 	if settings.AgentImage == "" || startedBySSHD(job, seen) {
 		job.Launch = mpi.LaunchSSHD

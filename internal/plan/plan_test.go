@@ -387,6 +387,32 @@ func TestSettingsArePassedOn(t *testing.T) {
 	}
 }
 
+// TestKeysOfTrainJobs: the operator makes the keys of a TrainJob only where the site requires another type than Trainer's.
+func TestKeysOfTrainJobs(t *testing.T) {
+	required := plan.Settings{ReplacesKeys: true}
+	withoutMPI := trainJob(t, mpitest.Job(1))
+	withoutMPI.Launcher.None = true
+	for name, test := range map[string]struct {
+		job      mpi.Job
+		seen     jobstate.Observed
+		settings plan.Settings
+		want     []string
+	}{
+		"required":    {trainJob(t, mpitest.Job(1)), jobstate.Observed{}, required, []string{"Secret pi.ssh"}},
+		"there":       {trainJob(t, mpitest.Job(1)), jobstate.Observed{Secret: &metav1.PartialObjectMetadata{}}, required, nil},
+		"Trainer's":   {trainJob(t, mpitest.Job(1)), jobstate.Observed{}, plan.Settings{}, nil},
+		"without MPI": {withoutMPI, jobstate.Observed{}, required, nil},
+	} {
+		var got []string
+		for _, object := range plan.For(test.job, test.seen, jobstate.Outcome{}, test.settings).Base {
+			got = append(got, object.GetObjectKind().GroupVersionKind().Kind+" "+object.GetName())
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: the plan has %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 // TestPlanLeavesItsInputAlone: templates and observations are shared with a cache.
 // TestForeignPods: pods that mpi-operator created reach each other by the image's ssh, and so do those that are created later.
 func TestForeignPods(t *testing.T) {

@@ -20,10 +20,15 @@ func secret(job mpi.Job, seen jobstate.Observed) Object {
 	}
 	return &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
-		ObjectMeta: meta(job, job.SecretName(), ""),
+		ObjectMeta: meta(job, job.KeysName(), ""),
 		Type:       corev1.SecretTypeSSHAuth,
 		Data:       map[string][]byte{corev1.SSHAuthPrivateKey: nil, mpi.SSHPublicKey: nil},
 	}
+}
+
+// ReplacesKeys reports whether the pods of a job that another controller runs use SSH keys of the operator.
+func ReplacesKeys(job mpi.Job, settings Settings) bool {
+	return job.External && !job.Launcher.None && settings.ReplacesKeys
 }
 
 // mountKeys mounts the job's keys in the first container of a pod. OpenSSH rejects a key of root that others can

@@ -68,7 +68,7 @@ func Wire(jobSet tree, job TrainJob, domain string) error {
 
 // equip completes pods that bring the agent along.
 func (p jobPart) equip(job TrainJob, domain string) error {
-	for _, item := range p.keyItems() {
+	for _, item := range list(p.keys(), "items") {
 		item["mode"] = int64(0o444)
 	}
 	p.search(job.Name + "." + job.Namespace + ".svc." + cmp.Or(domain, "cluster.local"))
@@ -158,6 +158,15 @@ func RemoveRDMA(jobSet tree) {
 	}
 }
 
+// UseKeys lets the pods of a JobSet use the SSH keys of a Secret in place of those that Trainer makes.
+func UseKeys(jobSet tree, secret string) {
+	for _, part := range parts(jobSet) {
+		if keys := part.keys(); keys != nil {
+			keys["secretName"] = secret
+		}
+	}
+}
+
 // Keep leaves in a changed JobSet what Wire has set, or has not, when it was made. JobSets cannot be changed in these
 // fields, and Trainer applies them as it made them whenever a suspended job is changed or resumed.
 //
@@ -188,7 +197,8 @@ func Keep(jobSet, before tree, byOperator bool) {
 				copyField(part.container, was.container, field)
 			}
 		}
-		items, had := part.keyItems(), was.keyItems()
+		copyField(part.keys(), was.keys(), "secretName")
+		items, had := list(part.keys(), "items"), list(was.keys(), "items")
 		for j := range min(len(items), len(had)) {
 			copyField(items[j], had[j], "mode")
 		}
@@ -245,11 +255,11 @@ func (p jobPart) agent() bool {
 		slices.ContainsFunc(list(at(p.pod, "spec"), "volumes"), func(v tree) bool { return v["name"] == agentapi.Volume && v["image"] != nil })
 }
 
-// keyItems are the files of the job's keys with their modes.
-func (p jobPart) keyItems() []tree {
+// keys is the source of the volume with the job's SSH keys: a Secret, its files and their modes; nil where there is none.
+func (p jobPart) keys() tree {
 	for _, volume := range list(at(p.pod, "spec"), "volumes") {
 		if volume["name"] == keyVolume {
-			return list(at(volume, "secret"), "items")
+			return at(volume, "secret")
 		}
 	}
 	return nil

@@ -240,6 +240,29 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// TestUseKeys: pods mount the operator's keys, also after Trainer applied the JobSet again; other volumes stay.
+func TestUseKeys(t *testing.T) {
+	const trainers = `
+spec:
+  replicatedJobs:
+  - name: node
+    template: {spec: {template: {spec: {volumes: [{name: data, secret: {secretName: data}}, {name: mpi-ssh-auth, secret: {secretName: pi-mpi-ssh-auth}}]}}}}
+  - name: dataset-initializer
+    template: {spec: {template: {spec: {containers: [{name: dataset-initializer}]}}}}
+`
+	jobSet := tree(t, trainers)
+	trainjob.UseKeys(jobSet, "pi.ssh")
+	want := text(t, tree(t, strings.Replace(trainers, "pi-mpi-ssh-auth", "pi.ssh", 1)))
+	if diff := cmp.Diff(want, text(t, jobSet)); diff != "" {
+		t.Errorf("want -, got +\n%s", diff)
+	}
+	applied := tree(t, trainers)
+	trainjob.Keep(applied, jobSet, false)
+	if diff := cmp.Diff(want, text(t, applied)); diff != "" {
+		t.Errorf("after Trainer applied it again: want -, got +\n%s", diff)
+	}
+}
+
 // TestRemoveRDMA: no pod of the JobSet requests RDMA, also not after Trainer applied it again, and other requests stay.
 func TestRemoveRDMA(t *testing.T) {
 	const requesting = `

@@ -1,7 +1,6 @@
 package trainjob_test
 
 import (
-	"opendatahub.io/mpijob/internal/mpitest"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +10,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
 )
 
 // TestSnapshotAllowsNoEgress: a user who writes the ConfigMap in which Trainer keeps a job's runtime cannot allow
