@@ -58,18 +58,28 @@ func NewKeys(kind KeyType) (*Keys, error) {
 // NeedLeaderElection returns true: only the leader needs keys.
 func (k *Keys) NeedLeaderElection() bool { return true }
 
-// Start generates keys in advance until the context ends.
+// Start generates keys in advance until the context ends. It does not wait for a key that is being made: RSA takes seconds, and
+// much longer on a busy machine.
 func (k *Keys) Start(ctx context.Context) error {
-	for {
-		keys, err := k.make()
-		if err != nil {
-			return err
+	failed := make(chan error, 1)
+	go func() {
+		for ctx.Err() == nil {
+			keys, err := k.make()
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case k.ready <- keys:
+			case <-ctx.Done():
+			}
 		}
-		select {
-		case k.ready <- keys:
-		case <-ctx.Done():
-			return nil
-		}
+	}()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return nil
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -147,13 +148,16 @@ func TestOperatorTokenIsLimited(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: "planted"}
 	deployment := meta
 	deployment.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "x", UID: "x", Controller: new(true)}}
+	trainJobs := meta
+	trainJobs.OwnerReferences = []metav1.OwnerReference{{APIVersion: trainjob.GroupVersion.String(), Kind: trainjob.Kind, Name: "x", UID: "x", Controller: new(true)}}
 	for name, object := range map[string]client.Object{
-		"pod":                &corev1.Pod{ObjectMeta: meta, Spec: pod},
-		"pod of another":     &corev1.Pod{ObjectMeta: deployment, Spec: pod},
-		"job":                &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod}}},
-		"secret":             &corev1.Secret{ObjectMeta: meta},
-		"config map":         &corev1.ConfigMap{ObjectMeta: meta},
-		"certificate's name": &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mpijob-webhook-certificate"}},
+		"secret that Trainer makes": &corev1.Secret{ObjectMeta: trainJobs, Type: corev1.SecretTypeSSHAuth, Data: map[string][]byte{corev1.SSHAuthPrivateKey: []byte("x")}},
+		"pod":                       &corev1.Pod{ObjectMeta: meta, Spec: pod},
+		"pod of another":            &corev1.Pod{ObjectMeta: deployment, Spec: pod},
+		"job":                       &batchv1.Job{ObjectMeta: meta, Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: pod}}},
+		"secret":                    &corev1.Secret{ObjectMeta: meta},
+		"config map":                &corev1.ConfigMap{ObjectMeta: meta},
+		"certificate's name":        &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "mpijob-webhook-certificate"}},
 	} {
 		eventually(t, "the API server enforces the policy for a "+name, func() error {
 			copied := object.DeepCopyObject().(client.Object)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +28,8 @@ func TestKeysOfTrainJobsAreTheSites(t *testing.T) {
 	job.SetName("train")
 	job.Object["spec"] = map[string]any{"runtimeRef": map[string]any{"kind": trainjob.RuntimeKind, "name": "mpi"}, "trainer": map[string]any{"command": []any{"mpirun", "pi"}}}
 	server.create(t, job)
-	eventually(t, "the TrainJob has an RSA key", func() error {
+	// To find the primes of one key takes seconds, or a minute where other tests compute.
+	eventuallyWithin(t, 3*time.Minute, "the TrainJob has an RSA key", func() error {
 		var secret corev1.Secret
 		if err := server.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "train.ssh"}, &secret); err != nil {
 			return err
