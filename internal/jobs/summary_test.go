@@ -1,10 +1,12 @@
 package jobs
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -51,6 +53,24 @@ func TestHeadline(t *testing.T) {
 		}
 		if got := job.Headline(now); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestJobOfAnotherCluster: nobody waits for the report of a job that this cluster's operator does not run.
+func TestJobOfAnotherCluster(t *testing.T) {
+	t.Parallel()
+	for kind, field := range map[string][]string{mpi.KindMPIJob: {"spec", "runPolicy", "managedBy"}, mpi.KindTrainJob: {"spec", "managedBy"}} {
+		object := &unstructured.Unstructured{Object: map[string]any{"kind": kind}}
+		if err := unstructured.SetNestedField(object.Object, "kueue.x-k8s.io/multikueue", field...); err != nil {
+			t.Fatal(err)
+		}
+		job := FromObject(object)
+		want := "No report: " + strings.Join(field, ".") + " is kueue.x-k8s.io/multikueue, so that Kueue runs the job on another cluster. Without MultiKueue it never starts; create it again without this field"
+		for _, got := range []string{job.Headline(now), job.Progress()} {
+			if got != want {
+				t.Errorf("%s: %q, want %q", kind, got, want)
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -119,12 +120,29 @@ func isSuspendedInQueue(job Job) bool {
 
 // isForMultiKueue reports whether Kueue sends the job to another cluster: the operator of this one does nothing for it.
 func isForMultiKueue(job Job) bool {
+	_, manager := managerOf(job)
+	return manager == kubeflow.MultiKueueController
+}
+
+// managerOf returns the field in which a job names the controller that runs it, and its value; empty: that of this cluster.
+func managerOf(job Job) (field, manager string) {
 	path := []string{"spec", "managedBy"}
 	if job.Kind == mpi.KindMPIJob {
 		path = []string{"spec", "runPolicy", "managedBy"}
 	}
-	manager, _, _ := unstructured.NestedString(job.Object.Object, path...)
-	return manager == kubeflow.MultiKueueController
+	if job.Object != nil {
+		manager, _, _ = unstructured.NestedString(job.Object.Object, path...)
+	}
+	return strings.Join(path, "."), manager
+}
+
+// runElsewhere returns why the operator reports nothing on a job that another controller runs; empty: it does report.
+func (j Job) runElsewhere() string {
+	field, manager := managerOf(j)
+	if manager != kubeflow.MultiKueueController {
+		return ""
+	}
+	return fmt.Sprintf("No report: %s is %s, so that Kueue runs the job on another cluster. Without MultiKueue it never starts; create it again without this field", field, manager)
 }
 
 // suspensionInQueue returns the annotations of a merge patch by which a job is suspended or resumed in its queue.

@@ -163,7 +163,7 @@ type Fields struct {
 	Name, Slots, SSHMountPath                     *field.Path
 	LauncherTemplate, WorkerCount, WorkerTemplate *field.Path
 	TTL, Deadline, BackoffLimit, Launch           *field.Path
-	Gang, GangTimeout                             *field.Path
+	Gang, GangTimeout, ManagedBy                  *field.Path
 }
 
 // New returns a job with all defaults. They are those of mpi-operator v0.8.2 (pkg/apis/kubeflow/v2beta1/default.go).

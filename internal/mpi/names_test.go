@@ -201,12 +201,14 @@ func TestWarnings(t *testing.T) {
 		change func(*mpi.Job)
 		want   string
 	}{
-		"none":                    {func(*mpi.Job) {}, ""},
-		"a policy without effect": {func(j *mpi.Job) { j.Workers.Template.Spec.RestartPolicy = corev1.RestartPolicyAlways }, `"Always" has no effect; set restartPolicy next to replicas`},
-		"no slots":                {func(j *mpi.Job) { j.SlotsPerWorker = 0 }, "with 0 slots mpirun cannot start ranks; use 1 or more"},
-		"fewer ranks than GPUs":   {func(j *mpi.Job) { gpus(j, "4"); j.SlotsPerWorker = 1 }, "1 rank per worker with 4 GPUs; most MPI programs for GPUs need one rank per GPU"},
-		"a rank per GPU":          {func(j *mpi.Job) { gpus(j, "2"); j.SlotsPerWorker = 2 }, ""},
-		"a profile with sshd":     {func(j *mpi.Job) { j.Profile, j.Launch = true, mpi.LaunchSSHD }, "profile]: has no effect, because the agent does not start"},
+		"none":                            {func(*mpi.Job) {}, ""},
+		"a policy without effect":         {func(j *mpi.Job) { j.Workers.Template.Spec.RestartPolicy = corev1.RestartPolicyAlways }, `"Always" has no effect; set restartPolicy next to replicas`},
+		"no slots":                        {func(j *mpi.Job) { j.SlotsPerWorker = 0 }, "with 0 slots mpirun cannot start ranks; use 1 or more"},
+		"fewer ranks than GPUs":           {func(j *mpi.Job) { gpus(j, "4"); j.SlotsPerWorker = 1 }, "1 rank per worker with 4 GPUs; most MPI programs for GPUs need one rank per GPU"},
+		"a rank per GPU":                  {func(j *mpi.Job) { gpus(j, "2"); j.SlotsPerWorker = 2 }, ""},
+		"another manager without a queue": {func(j *mpi.Job) { j.ManagedBy = "kueue.x-k8s.io/multikueue" }, "kueue.x-k8s.io/multikueue runs this job, and not this operator; without a queue it never starts: name a queue, or remove the field"},
+		"another manager with a queue":    {func(j *mpi.Job) { j.ManagedBy, j.Queue = "kueue.x-k8s.io/multikueue", "team" }, ""},
+		"a profile with sshd":             {func(j *mpi.Job) { j.Profile, j.Launch = true, mpi.LaunchSSHD }, "profile]: has no effect, because the agent does not start"},
 		"workers that sleep": {func(j *mpi.Job) {
 			j.Workers.Template.Spec.Containers[0].Command = []string{"sh", "-c", "tail -f /dev/null"}
 		}, "sh runs in place of the agent, and starts no ranks"},

@@ -135,6 +135,9 @@ func Warnings(j Job) []string {
 	if j.Gang.Wanted && j.Launcher.AfterWorkers && j.Workers.Count > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s: the launcher is not one of the %d pods that are scheduled together, because it is created when all workers are ready", j.Fields.Gang, j.GangSize()))
 	}
+	if j.ManagedBy != "" && j.Queue == "" {
+		warnings = append(warnings, fmt.Sprintf("%s: %s runs this job, and not this operator; without a queue it never starts: name a queue, or remove the field", j.Fields.ManagedBy, j.ManagedBy))
+	}
 	return warnings
 }
 

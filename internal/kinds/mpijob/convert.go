@@ -32,6 +32,7 @@ var (
 		WorkerTemplate:   worker.Child("template"),
 		TTL:              policy.Child("ttlSecondsAfterFinished"),
 		Deadline:         policy.Child("activeDeadlineSeconds"),
+		ManagedBy:        policy.Child("managedBy"),
 		BackoffLimit:     policy.Child("backoffLimit"),
 		Gang:             policy.Child("schedulingPolicy"),
 		GangTimeout:      policy.Child("schedulingPolicy", "scheduleTimeoutSeconds"),

@@ -44,6 +44,7 @@ var (
 		WorkerCount:      nodesPath,
 		WorkerTemplate:   trainerPath,
 		Deadline:         spec.Child("activeDeadlineSeconds"),
+		ManagedBy:        spec.Child("managedBy"),
 		BackoffLimit:     spec.Child("runtimeRef"),
 		Gang:             spec.Child("runtimeRef"),
 		GangTimeout:      annotations.Key(mpi.AnnotationScheduleTimeout),
