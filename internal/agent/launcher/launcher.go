@@ -139,8 +139,8 @@ func (s *supervisor) wait(program process.Program) unix.WaitStatus {
 			if text := watch.Judge(records.ByHost(sessions), s.ranks.SampleActivity(now), s.summary(), idle, now); text != "" {
 				stalls.report(text, now)
 			}
-		case places := <-stalls.answers:
-			stalls.add(places, time.Now())
+		case hosts := <-stalls.answers:
+			stalls.add(hosts, time.Now())
 		}
 	}
 }

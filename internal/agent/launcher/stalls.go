@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -32,18 +33,21 @@ type stallReport struct {
 	// pending is a line that waits for stacks; "" if none does.
 	pending string
 	// answers carries the stacks, while they are asked for.
-	answers chan []string
+	answers chan []agentapi.HostStacks
 	asking  bool
 	// places are the latest ones, and at is when they were read.
 	places []string
 	at     time.Time
+	// ended are the ranks whose program has ended since there is no progress. A host on a busy machine may not answer later, but
+	// the program of a rank does not begin again.
+	ended map[int32]bool
 }
 
 // report writes a line about a lack of progress, at once or when the stacks are known. Ranks that continue have no place.
 func (r *stallReport) report(text string, now time.Time) {
 	switch {
 	case text == agentapi.StallOver:
-		r.pending = ""
+		r.pending, r.ended = "", nil
 		r.write(agentapi.StallPrefix + text)
 	case now.Sub(r.at) < stackAge:
 		r.writeWithPlaces(text)
@@ -53,13 +57,21 @@ func (r *stallReport) report(text string, now time.Time) {
 			return
 		}
 		r.asking = true
-		go func() { r.answers <- placesOf(r.stacks()) }()
+		go func() { r.answers <- r.stacks() }()
 	}
 }
 
 // add takes the answer, and writes the line that waits for it.
-func (r *stallReport) add(places []string, now time.Time) {
-	r.asking, r.places, r.at = false, places, now
+func (r *stallReport) add(hosts []agentapi.HostStacks, now time.Time) {
+	if r.ended == nil {
+		r.ended = map[int32]bool{}
+	}
+	for _, host := range hosts {
+		for _, rank := range host.Ranks {
+			r.ended[rank.Rank] = rank.Error == agentapi.NoPythonCode || rank.Error != "" && r.ended[rank.Rank]
+		}
+	}
+	r.asking, r.places, r.at = false, placesOf(hosts, r.ended), now
 	if r.pending != "" {
 		r.writeWithPlaces(r.pending)
 		r.pending = ""
@@ -75,31 +87,28 @@ func (r *stallReport) writeWithPlaces(text string) {
 	r.write(strings.Join(lines, "\n"))
 }
 
-// placesOf describes where ranks are in their code, those in the smallest groups first.
-func placesOf(hosts []agentapi.HostStacks) (places []string) {
+// placesOf describes where ranks are in their code, those whose program has ended first, and then those in the smallest groups.
+func placesOf(hosts []agentapi.HostStacks, ended map[int32]bool) (places []string) {
 	groups := agentapi.GroupStacks(hosts)
 	for _, group := range groups[:min(len(groups), mostStackLines)] {
 		places = append(places, group.String())
 	}
-	var ended []int32
-	for _, host := range hosts {
-		for _, rank := range host.Ranks {
-			if rank.Error == agentapi.NoPythonCode {
-				ended = append(ended, rank.Rank)
-			}
+	var over []int32
+	for _, rank := range slices.Sorted(maps.Keys(ended)) {
+		if ended[rank] {
+			over = append(over, rank)
 		}
 	}
-	if len(ended) > 0 && len(groups) > 0 {
-		slices.Sort(ended)
+	if len(over) > 0 && len(groups) > 0 {
 		const most = 4
-		places = append([]string{agentapi.RanksText(ended, most) + ": " + agentapi.ProgramEnded}, places...)
+		places = append([]string{agentapi.RanksText(over, most) + ": " + agentapi.ProgramEnded}, places...)
 	}
 	return places
 }
 
 // newStallReport returns the report of the supervisor's job.
 func (s *supervisor) newStallReport() *stallReport {
-	return &stallReport{stacks: s.stacks, answers: make(chan []string, 1), write: func(text string) { fmt.Fprintln(s.stderr, text) }}
+	return &stallReport{stacks: s.stacks, answers: make(chan []agentapi.HostStacks, 1), write: func(text string) { fmt.Fprintln(s.stderr, text) }}
 }
 
 // stacks reads the stacks of the ranks in this pod, and asks the other hosts.

@@ -17,7 +17,7 @@ func TestStallReport(t *testing.T) {
 	t.Parallel()
 	asked, written := 0, []string(nil)
 	line := int32(41)
-	r := &stallReport{answers: make(chan []string, 1), write: func(text string) { written = append(written, text) }, stacks: func() []agentapi.HostStacks {
+	r := &stallReport{answers: make(chan []agentapi.HostStacks, 1), write: func(text string) { written = append(written, text) }, stacks: func() []agentapi.HostStacks {
 		asked++
 		return []agentapi.HostStacks{{Host: "pi-worker-0", Ranks: []agentapi.RankStack{
 			{Rank: 0, Threads: []agentapi.ThreadStack{{Frames: []agentapi.Frame{{File: "/app/train.py", Line: line, Function: "main"}}}}},
@@ -66,8 +66,44 @@ func TestPlacesOfEndedPrograms(t *testing.T) {
 		"all":  {[]agentapi.RankStack{ended(0), ended(1)}, nil},
 		"none": {[]agentapi.RankStack{running, {Rank: 1, Error: "it is no Python program"}}, []string{"rank 0: <module> (/app/train.py:8)"}},
 	} {
-		if diff := cmp.Diff(test.want, placesOf([]agentapi.HostStacks{{Ranks: test.ranks}})); diff != "" {
+		r := stallReport{}
+		r.add([]agentapi.HostStacks{{Ranks: test.ranks}}, time.Unix(1000, 0))
+		if diff := cmp.Diff(test.want, r.places); diff != "" {
 			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// TestEndedProgramsStayEnded: a rank whose program has ended is named also if its host does not answer again, until there is progress.
+func TestEndedProgramsStayEnded(t *testing.T) {
+	t.Parallel()
+	waits := agentapi.RankStack{Rank: 0, Threads: []agentapi.ThreadStack{{Frames: []agentapi.Frame{{File: "/app/train.py", Line: 8, Function: "<module>"}}}}}
+	const ended, place = "rank 1: its program has ended", "rank 0: <module> (/app/train.py:8)"
+	r := stallReport{write: func(string) {}}
+	for _, step := range []struct {
+		name string
+		// one is what is known of rank 1; nil: its host does not answer.
+		one  *agentapi.RankStack
+		over bool
+		want []string
+	}{
+		{"read", &agentapi.RankStack{Rank: 1, Error: agentapi.NoPythonCode}, false, []string{ended, place}},
+		{"no answer", nil, false, []string{ended, place}},
+		{"not readable", &agentapi.RankStack{Rank: 1, Error: "its memory cannot be read"}, false, []string{ended, place}},
+		{"after progress", nil, true, []string{place}},
+		{"read again", &agentapi.RankStack{Rank: 1, Error: agentapi.NoPythonCode}, false, []string{ended, place}},
+		{"a rank of another program", &agentapi.RankStack{Rank: 1, Threads: waits.Threads}, false, []string{"ranks 0, 1: <module> (/app/train.py:8)"}},
+	} {
+		hosts := []agentapi.HostStacks{{Ranks: []agentapi.RankStack{waits}}}
+		if step.one != nil {
+			hosts = append(hosts, agentapi.HostStacks{Ranks: []agentapi.RankStack{*step.one}})
+		}
+		if step.over {
+			r.report(agentapi.StallOver, time.Unix(1000, 0))
+		}
+		r.add(hosts, time.Unix(1000, 0))
+		if diff := cmp.Diff(step.want, r.places); diff != "" {
+			t.Errorf("%s: %s", step.name, diff)
 		}
 	}
 }
