@@ -115,12 +115,24 @@ var environmentErrors = []OwnError{
 		},
 	},
 	{
-		Name: "MPI variables", Matches: regexp.MustCompile(`KeyError: '(?:OMPI_COMM_WORLD|OMPI_UNIVERSE|PMI|PMIX|MPI_LOCAL|MV2_COMM)\w*'`),
+		Name: "variables of Open MPI", Matches: missingVariable(`OMPI_(?:COMM_WORLD|UNIVERSE)_\w+`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Start the program by mpirun: it sets {variable|this variable} for each rank.", Action: "mpirun -n {ranks} <program>"},
-			{Text: "Each MPI has names of its own: OMPI_COMM_WORLD_RANK with Open MPI, PMI_RANK with MPICH and Intel MPI. mpi4py works with all of them.", Action: "MPI.COMM_WORLD.Get_rank()"},
+			{Text: "Only Open MPI sets {variable|this variable}. With MPICH and Intel MPI, take PMI_RANK and PMI_SIZE; mpi4py works with every MPI.", Action: "MPI.COMM_WORLD.Get_rank()"},
+			{Text: "With Open MPI, start the program by mpirun: it sets the variable for each rank.", Action: "mpirun -n {ranks} <program>"},
 		},
 	},
+	{
+		Name: "variables of MPICH", Matches: missingVariable(`(?:PMI|PMIX|MPI_LOCAL|MV2_COMM)\w*`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Not every MPI sets {variable|this variable}. With Open MPI, take OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE, with MPICH and Intel MPI PMI_RANK and PMI_SIZE; mpi4py works with every MPI.", Action: "MPI.COMM_WORLD.Get_rank()"},
+			{Text: "Start the program by mpirun: it sets the variables for each rank.", Action: "mpirun -n {ranks} <program>"},
+		},
+	},
+}
+
+// missingVariable matches the errors of Python and of shells for an environment variable that is not set.
+func missingVariable(name string) *regexp.Regexp {
+	return regexp.MustCompile(`KeyError: ['"]` + name + `['"]|\b` + name + `: (?:unbound variable|parameter not set)`)
 }
 
 // programErrors are the kinds of errors of programs whose cause is in their own lines or input.

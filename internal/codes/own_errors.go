@@ -98,7 +98,7 @@ var ownErrors = []OwnError{
 	},
 	{
 		// The variables of Slurm, PBS, LSF, Grid Engine, PALS and Flux.
-		Name: "scheduler variables", Matches: regexp.MustCompile(`KeyError: ['"](?:SLURM|PBS|LSB|LSF|SGE|PALS|FLUX)_\w+['"]|\b(?:SLURM|PBS|LSB|LSF|SGE|PALS|FLUX)_\w+: (?:unbound variable|parameter not set)`),
+		Name: "scheduler variables", Matches: missingVariable(`(?:SLURM|PBS|LSB|LSF|SGE|PALS|FLUX)_\w+`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Take the rank and the number of ranks from MPI: {variable|this variable} is one of a batch system, which does not run here.", Action: "OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE (PMI_RANK, PMI_SIZE with MPICH and Intel MPI)"},
 			{Text: "mpi4py works with every MPI.", Action: "MPI.COMM_WORLD.Get_rank()"},
