@@ -8,6 +8,16 @@ var LostInPipe = []v1alpha1.Remedy{
 	{Text: "Correct the error of the rank: read its output.", Action: launcherLog},
 }
 
+// KilledWithoutLimit is the definition of Killed for a rank of a pod whose memory is not limited.
+var KilledWithoutLimit = Entry{
+	Code: Killed, Phase: v1alpha1.PhaseRunning, Strength: Consequence, Traits: FollowsPodLoss | EndsRank,
+	Summary: "{who} killed by signal 9{rankText}: a user or another process sent it, the pod was removed and did not stop in time, or the node was short of memory. The pod has no memory limit.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Check the events: the pod may have been removed, or the node short of memory.", Action: listEvents},
+		{Text: "Start the job again. If it happens again, set a memory limit: the report then shows whether memory was the cause.", Action: memoryLimit},
+	},
+}
+
 // HelperOfOtherMPI is the definition of MPINotInPath for a launcher and workers with different images.
 var HelperOfOtherMPI = Entry{
 	Code: MPINotInPath, Phase: v1alpha1.PhaseRunning,
@@ -52,7 +62,7 @@ var exits = []Entry{
 	},
 	{
 		Code: BusError, Phase: v1alpha1.PhaseRunning, Traits: EndsRank,
-		Summary: "The program ended{rankText} with a bus error (signal 7), usually because /dev/shm is full (64 MiB by default).",
+		Summary: "The program ended{rankText} with a bus error (signal 7), usually because /dev/shm is full ({shmText|64 MiB by default}).",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Give the pods more shared memory.", Action: largerShm},
 			{Text: "Or use fewer data loaders.", Action: "DataLoader(num_workers=...)"},

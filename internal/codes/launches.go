@@ -36,7 +36,7 @@ var (
 	// OptionOfOther may use option, and others, the implementations that have it.
 	OptionOfOther = refusedLaunch("{option} is an option of {others}, and not of the job's MPI.",
 		v1alpha1.Remedy{Text: "{first|Remove it.}", Action: launcherArgs},
-		v1alpha1.Remedy{Text: "Or, if the image has the other MPI, name it in the job.", Action: "spec.mpiImplementation"},
+		v1alpha1.Remedy{Text: "Or, if the image has the other MPI, choose it in the job.", Action: "{mpiField}"},
 	)
 	// ScriptInManyWords may use words, the list of words that were meant.
 	ScriptInManyWords = refusedLaunch("the shell runs only the first word after -c; the others are no part of its script.",

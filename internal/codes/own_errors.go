@@ -71,6 +71,14 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
+		// mpicc and the like of Open MPI (opal/tools/wrappers/help-opal-wrapper.txt).
+		Name: "compiler", Matches: regexp.MustCompile(`unable to find the specified compiler`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Compile the program when the image is built: this image has no compiler, and other pods would not have the result.", Action: "{programTemplate}.spec.containers[0].image"},
+			{Text: "Or use an image with the compiler, and compile to a volume that all pods mount."},
+		},
+	},
+	{
 		Name: "read-only", Matches: regexp.MustCompile(`Read-only file system`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Write to a volume, or mount one where {file|the file} is to be, such as an emptyDir.", Action: "volumes: [{name: scratch, emptyDir: {}}], mounted there"},
@@ -222,6 +230,11 @@ var (
 	FolderOnlyInLauncher = []v1alpha1.Remedy{
 		{Text: "Make {folder} where the ranks run: the launcher's command does that in the launcher's pod only. Let the program do it, or each rank's command.", Action: "mpirun sh -c 'mkdir -p \"$0\" && exec \"$@\"' {folder} <program>"},
 		{Text: "Or mount a volume that all pods share.", Action: "{workerTemplate}.spec.volumes"},
+	}
+	// FolderOfOnePod are those for a file in a folder such as /tmp, which each pod has of its own. They may also use folder.
+	FolderOfOnePod = []v1alpha1.Remedy{
+		{Text: "Write {file} where every rank that reads it runs: each pod has its own {folder}. Put it on a volume that all pods mount.", Action: "{programTemplate}.spec.volumes"},
+		{Text: "Or let one rank of each host make it, before the others read it.", Action: "MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)"},
 	}
 	// UnexpandedReference are those for a text in which a reference to a variable remains. They may also use variable.
 	UnexpandedReference = []v1alpha1.Remedy{

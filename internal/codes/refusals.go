@@ -129,6 +129,11 @@ var VolumeDenied = Entry{
 	},
 }
 
+// CapabilityDenied are the remedies of PodSecurityDenied for containers that add capabilities which the level forbids.
+var CapabilityDenied = []v1alpha1.Remedy{
+	{Text: "Remove {capabilities} from the capabilities that the containers add.", Action: "{field}.spec.containers[0].securityContext.capabilities.add"},
+}
+
 // PatchOfNoJob is the definition of ObjectRefused for a Job of a TrainJob's JobSet without an image: its patches name a job or a container
 // that the runtime does not have, and become another one.
 var PatchOfNoJob = Entry{

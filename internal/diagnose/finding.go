@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -31,6 +32,12 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 	if slices.Contains([]string{codes.Lookup(codes.ApplicationFailed).Summary, codes.EndedBeforeRanks.Summary, codes.EndedAfterRanks.Summary}, entry.Summary) {
 		entry = p.ownError(entry, values)
 	}
+	switch {
+	case entry.Code == codes.BusError && len(pods) > 0:
+		values["shmText"] = sharedMemoryText(pods[0].Spec)
+	case entry.Code == codes.Killed && values["rank"] != "" && values["limitText"] == "" && len(pods) > 0 && facts.MemoryLimit(pods[0].Spec) == 0:
+		entry = codes.KilledWithoutLimit
+	}
 	if codes.Has(entry.Code, codes.RemovesPods) && p.launcherEndedWell() {
 		entry.Remedies = slices.Concat(codes.FinishedBefore, slices.DeleteFunc(slices.Clone(entry.Remedies), startsAgain))
 	}
@@ -51,6 +58,22 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 		f.Rank = new(int32(rank))
 	}
 	return f
+}
+
+// sharedMemoryText names the volume that a pod mounts at /dev/shm, with its size; "" if it mounts none, or one without a limit.
+func sharedMemoryText(pod corev1.PodSpec) string {
+	for _, container := range pod.Containers {
+		for _, mount := range container.VolumeMounts {
+			if mount.MountPath != "/dev/shm" {
+				continue
+			}
+			i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
+			if i >= 0 && pod.Volumes[i].EmptyDir != nil && pod.Volumes[i].EmptyDir.SizeLimit != nil {
+				return fmt.Sprintf("the volume %s has a sizeLimit of %s", mount.Name, pod.Volumes[i].EmptyDir.SizeLimit)
+			}
+		}
+	}
+	return ""
 }
 
 // launcherEndedWell reports whether the job has failed although its launcher had ended with exit code 0: Kubeflow Trainer fails a TrainJob

@@ -348,6 +348,8 @@ func TestWhatKubernetesSays(t *testing.T) {
 			`pods "pi-worker-0" is forbidden: violates PodSecurity "restricted:latest": restricted volume types (volume "data" uses restricted volume type "hostPath")`))},
 		"pod-security-host-path-and-more": {codes.PodSecurityDenied, running(2).with(refusal("Pod", "pi-worker-0",
 			`pods "pi-worker-0" is forbidden: violates PodSecurity "restricted:latest": restricted volume types (volume "data" uses restricted volume type "hostPath"), runAsNonRoot != true (pod or container "main" must set securityContext.runAsNonRoot=true)`))},
+		"pod-security-capability": {codes.PodSecurityDenied, running(2).with(refusal("Pod", "pi-worker-0",
+			`pods "pi-worker-0" is forbidden: violates PodSecurity "baseline:latest": non-default capabilities (container "main" must not include "IPC_LOCK", "SYS_NICE" in securityContext.capabilities.add)`))},
 		"security-context": {codes.SecurityContextDenied, running(2).with(refusal("Pod", "pi-worker-0",
 			`pods "pi-worker-0" is forbidden: unable to validate against any security context constraint: [provider "anyuid": Forbidden: not usable by user or serviceaccount, .spec.containers[0].securityContext.runAsUser: Invalid value: 0: must be in the ranges: [1000650000, 1000659999]]`))},
 		"webhook": {codes.AdmissionDenied, running(2).with(refusal("Pod", "pi-worker-0",

@@ -157,8 +157,18 @@ func (p *input) missingFile(figures map[string]string) []v1alpha1.Remedy {
 		figures["folder"] = path.Dir(file)
 		return codes.FolderOnlyInLauncher
 	}
-	return p.missingOnVolume(figures)
+	if known := p.missingOnVolume(figures); known != nil {
+		return known
+	}
+	if ofOnePod.MatchString(file) && p.Job.Ranks() > 1 {
+		figures["folder"] = path.Dir(file)
+		return codes.FolderOfOnePod
+	}
+	return nil
 }
+
+// ofOnePod is a file in a folder that each pod has of its own, unless a volume is mounted there.
+var ofOnePod = regexp.MustCompile(`^/(?:tmp|var/tmp|dev/shm)/`)
 
 // notPermitted returns the remedies for a file that may not be executed, or not read because of its mode, and adds figures for them; nil if
 // neither is known.

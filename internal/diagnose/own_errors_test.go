@@ -100,6 +100,7 @@ func TestOwnErrors(t *testing.T) {
 		"ERROR: No matching distribution found for torch==9.9":                                                                           {"package", "Check the package's name"},
 		"fatal: detected dubious ownership in repository at '/work'":                                                                     {"git", "Allow git to use the folder"},
 		"KeyError: 'OMPI_COMM_WORLD_RANK'":                                                                                               {"variables of Open MPI", "Only Open MPI sets OMPI_COMM_WORLD_RANK"},
+		"The Open MPI wrapper compiler was unable to find the specified compiler gcc in your PATH.":                                      {"compiler", "Compile the program when the image is built"},
 		"/scripts/shard.sh: 2: OMPI_COMM_WORLD_RANK: parameter not set":                                                                  {"variables of Open MPI", "take PMI_RANK and PMI_SIZE"},
 		"run.sh: line 4: PMI_RANK: unbound variable":                                                                                     {"variables of MPICH", "With Open MPI, take OMPI_COMM_WORLD_RANK"},
 		"run.sh: line 4: SLURM_NTASKS: unbound variable":                                                                                 {"scheduler variables", "SLURM_NTASKS is one of a batch system"},
@@ -246,6 +247,9 @@ func TestOwnCauses(t *testing.T) {
 		"a folder of the launcher": {"FileNotFoundError: [Errno 2] No such file or directory: '/tmp/results/rank-0.csv'", func(s *scene) {
 			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"bash", "-c", "mkdir -p /tmp/results && mpirun python3 mc.py"}
 		}, "Make /tmp/results where the ranks run"},
+		"a folder that each pod has": {"FileNotFoundError: [Errno 2] No such file or directory: '/tmp/train.csv'", func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "python3", "train.py"}
+		}, "each pod has its own /tmp"},
 		"a small volume": {"OSError: [Errno 28] No space left on device", func(s *scene) {
 			s.job.Workers.Template.Spec.Volumes = []corev1.Volume{
 				{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("16Mi"))}}},

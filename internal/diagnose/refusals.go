@@ -166,6 +166,14 @@ func (p *input) refusal(r jobstate.Refusal) Finding {
 		entry = codes.VolumeDenied
 		figures["violations"] = strings.TrimSuffix(securityMessage.FindStringSubmatch(r.Message)[2], ".")
 	}
+	if added := addedCapabilities(r.Message); code == codes.PodSecurityDenied && added != "" {
+		figures["capabilities"] = added
+		rest := entry.Remedies
+		if !strings.Contains(figures["violations"], ", ") {
+			rest = rest[1:]
+		}
+		entry.Remedies = slices.Concat(codes.CapabilityDenied, rest)
+	}
 	if known := ofPlugin(r.Message, figures); known != nil && code == codes.ObjectRefused {
 		entry = *known
 	}
@@ -188,6 +196,22 @@ func onlyVolumes(violations string) bool {
 	return !slices.ContainsFunc(strings.Split(violations, ", "), func(violation string) bool {
 		return violation != "hostPath volumes" && violation != "restricted volume types"
 	})
+}
+
+// forbiddenCapabilities are those that a container adds and must not (k8s.io/pod-security-admission/policy/check_capabilities_*.go).
+var forbiddenCapabilities = regexp.MustCompile(`must not include ((?:"[A-Z_]+"(?:, )?)+) in securityContext\.capabilities\.add`)
+
+// addedCapabilities lists the capabilities that the containers of a refused pod add and must not; "" if there are none.
+func addedCapabilities(message string) string {
+	var all []string
+	for _, found := range forbiddenCapabilities.FindAllStringSubmatch(message, -1) {
+		for name := range strings.SplitSeq(found[1], ", ") {
+			if name = strings.Trim(name, `"`); !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // quotaText turns the lists of a quota's message, such as pods=1,requests.cpu=2, into words.

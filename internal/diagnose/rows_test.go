@@ -241,6 +241,11 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)`, mpich).wit
 		"17-killed-by-somebody": {codes.Killed, failed(9, `rank 2 of 4 on pi-worker-1`, mpich).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(9)), Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 137, Signal: 9, Program: "ranks", At: 1000}, {Rank: 0, ExitCode: 137, Signal: 9, Program: "ranks", At: 1000}},
 		}, 9))},
+		"17-killed-without-a-limit": {codes.Killed, failed(137, `rank 1 of 2 on pi-worker-1`, func(j *mpi.Job) {
+			j.Workers.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+		}).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(137)), Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 137, Signal: 9, Program: "ranks", At: 1000}},
+		}, 137))},
 		"17-killed-by-somebody-in-a-script": {codes.Killed, failed(1, `rank 2 of 4 on pi-worker-1`, mpich, script).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(1)), Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 137, Signal: 9, Program: "ranks", At: 1000}},
 		}, 1))},
@@ -251,7 +256,15 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)`, mpich).wit
 		"17-shell-tells-of-a-crash": {codes.SegmentationFault, failed(1, `Segmentation fault`).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(1)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 1, Program: "sh"}},
 		}, 1))},
-		"18-bus-error":           {codes.BusError, failed(135, `mpirun noticed that process rank 1 with PID 31 on node pi-worker-0 exited on signal 7 (Bus error).`)},
+		"18-bus-error": {codes.BusError, failed(135, `mpirun noticed that process rank 1 with PID 31 on node pi-worker-0 exited on signal 7 (Bus error).`)},
+		"18-bus-error-of-a-volume": {codes.BusError, failed(135, `mpirun noticed that process rank 1 with PID 31 on node pi-worker-0 exited on signal 7 (Bus error).`).with(func(s *scene) {
+			for i := range s.seen.Workers {
+				s.seen.Workers[i].Pod.Spec.Volumes = []corev1.Volume{{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: new(resource.MustParse("16Mi"))}}}}
+				s.seen.Workers[i].Pod.Spec.Containers = []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "shm", MountPath: "/dev/shm"}}}}
+			}
+		})},
+		"25-variable-that-nothing-sets": {codes.LaunchRefused, failed(1, ruler+"Open MPI has detected that a parameter given to a command line\noption does not match the expected format:\n\n  Option: n\n  Param:  ranks\n\nThis is frequently caused by omitting to provide the parameter"+ruler,
+			launcherRuns("bash", "-c", "#SBATCH --ntasks=2\nmpirun -n $SLURM_NTASKS ranks"))},
 		"18-shared-memory":       {codes.BusError, failed(1, `RuntimeError: DataLoader worker (pid 412) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit.`)},
 		"19-illegal-instruction": {codes.IllegalInstruction, failed(132, `mpirun noticed that process rank 0 with PID 31 on node pi-worker-0 exited on signal 4 (Illegal instruction).`)},
 		"20-application-failed": {codes.ApplicationFailed, failed(1, `Traceback (most recent call last):

@@ -161,7 +161,7 @@ func (p *input) refusedEntry(entry codes.Entry, figures map[string]string) codes
 		figures["words"] = list(meant)
 		return codes.ScriptInManyWords
 	}
-	if name := p.undefinedInScript(); name != "" && entry.Summary == codes.ProgramNotNamed.Summary {
+	if name := p.undefinedInScript(); name != "" && (entry.Summary == codes.ProgramNotNamed.Summary || entry.Summary == codes.Lookup(codes.LaunchRefused).Summary) {
 		figures["variable"] = name
 		return codes.UndefinedInScript
 	}

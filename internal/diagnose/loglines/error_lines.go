@@ -102,6 +102,8 @@ var errorLines = []errorLine{
 	// MPI's launchers, of their own command.
 	{text: "unknown option", pattern: regexp.MustCompile(`^(?:\S*/)?[\w.]+: Error: (?P<error>unknown option .+)$`)},
 	{text: "unrecognized argument", pattern: regexp.MustCompile(`^\[mpiexec@\S+\] .*(?P<error>unrecognized argument .+)$`)},
+	// mpicc and the like of Open MPI (opal/tools/wrappers/help-opal-wrapper.txt).
+	{text: "wrapper compiler", pattern: regexp.MustCompile(`^(?P<error>.*wrapper compiler was unable to find the specified compiler.*)$`)},
 	// NCCL: src/debug.cc.
 	{text: "NCCL WARN ", pattern: regexp.MustCompile(`NCCL WARN (?P<error>.*(?i:error|fail|refused|timed out|abort).*)$`)},
 	// Python, of its script.
