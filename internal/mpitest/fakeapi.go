@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// FakeAPI builds a fake client that knows the built-in kinds, and others without a Go type (unstructured).
+// FakeAPI builds a fake client for objects of the built-in kinds, and of others without a Go type (unstructured).
 // Its scheme is its own: a fake client adds such kinds to its scheme, and parallel tests that share the global one race.
 func FakeAPI() *fake.ClientBuilder {
 	scheme := runtime.NewScheme()
