@@ -61,6 +61,19 @@ func keepsFromStarting(f v1alpha1.Finding) bool {
 		(Has(f.Code, BlocksScheduling) || Has(f.Code, BlocksPods) || f.Severity == v1alpha1.SeverityError && StrengthOf(f.Code) == Cause)
 }
 
+// OutlivesAttempt reports whether a finding explains why an attempt of a job did not get further: what kept its pods from being created,
+// scheduled or started, or what ended its launcher. It stays of use while the job waits in its queue for another attempt, without the
+// pods that showed it. What is found of a job in a queue at any time is no such finding.
+func OutlivesAttempt(f v1alpha1.Finding) bool {
+	if f.Severity == v1alpha1.SeverityInfo {
+		return false
+	}
+	if f.Code == GangImpossible || Has(f.Code, EndsAttempt) || Has(f.Code, BlocksScheduling) || Has(f.Code, BlocksPods) {
+		return true
+	}
+	return table[f.Code].Phase == v1alpha1.PhaseInitializing && keepsFromStarting(f)
+}
+
 // endedOtherwise reports whether the program ended by itself, and not as it did for the cause that is known: a pod was taken away, or the
 // exit code was another one. If it was the same, the log may only not have been read yet.
 func endedOtherwise(found, known v1alpha1.Finding) bool {

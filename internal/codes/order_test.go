@@ -75,3 +75,20 @@ func TestOrderOfCauses(t *testing.T) {
 		}
 	}
 }
+
+// TestOutlivesAttempt: what explains an attempt of a job outlives it, and what concerns its queue, its quota or how it ran does not.
+func TestOutlivesAttempt(t *testing.T) {
+	for code, want := range map[codes.Code]bool{
+		codes.NoMatchingNode: true, codes.InsufficientResources: true, codes.VolumeClaimPending: true, codes.RDMANotOffered: true,
+		codes.GangImpossible: true, codes.PodSecurityDenied: true, codes.ImagePullFailed: true, codes.OutOfMemory: true,
+		codes.QueueNeverFits: false, codes.QueueGaveUp: false, codes.QuotaTooSmall: false, codes.GangNeverFits: false, codes.GangTimeout: false,
+		codes.JobInvalid: false, codes.MemoryGrowing: false, codes.DeadlineExceeded: false, codes.LauncherDeleted: false,
+	} {
+		if got := codes.OutlivesAttempt(v1alpha1.Finding{Code: code, Severity: v1alpha1.SeverityError}); got != want {
+			t.Errorf("%s outlives an attempt: %t, want %t", code, got, want)
+		}
+	}
+	if codes.OutlivesAttempt(v1alpha1.Finding{Code: codes.NoMatchingNode, Severity: v1alpha1.SeverityInfo}) {
+		t.Error("a consequence outlives an attempt")
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/plan"
+	"opendatahub.io/mpijob/internal/report"
 )
 
 // decision is what a reconcile does for a job.
@@ -29,6 +30,7 @@ func decide(g gathered) decision {
 	d.turn = kueue.TurnOf(g.job, g.seen, g.workload)
 	if d.turn.GaveUp {
 		d.seen.Gang = &jobstate.GangState{Backend: kueue.Kueue, Wanted: g.job.GangSize(), GaveUp: true, Attempts: d.turn.Attempts, EvictedAt: d.turn.EvictedAt}
+		d.seen.Gang.Message = report.Obstacle(g.record)
 		if g.seen.Queue != nil && g.seen.Queue.NeverFits != "" {
 			d.seen.Gang.Never, d.seen.Gang.Message = true, g.seen.Queue.NeverFits
 		}

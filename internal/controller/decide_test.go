@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -57,6 +58,7 @@ func TestDecide(t *testing.T) {
 		change  func(*gathered)
 		phase   v1alpha1.Phase
 		reason  string
+		says    string
 		changes bool
 		expired bool
 	}{
@@ -70,6 +72,15 @@ func TestDecide(t *testing.T) {
 		"Kueue's clock gave it up": {change: gaveUp(true, ""), phase: v1alpha1.PhaseFailed, reason: codes.GangTimeout},
 		"Kueue's clock gave up a job that never fits": {
 			change: gaveUp(true, "Only 2 of 3 pods fit."), phase: v1alpha1.PhaseFailed, reason: codes.GangNeverFits,
+		},
+		"Kueue's clock gave up a job, and its report has what kept its pods from starting": {
+			change: func(g *gathered) {
+				gaveUp(true, "")(g)
+				g.record = &v1alpha1.JobReport{Status: v1alpha1.JobReportStatus{Findings: []v1alpha1.Finding{
+					{Code: codes.NoMatchingNode, Severity: v1alpha1.SeverityError, Summary: "2 pods cannot be scheduled: nodes have taints."},
+				}}}
+			},
+			phase: v1alpha1.PhaseFailed, reason: codes.GangTimeout, says: "3 pods could not be scheduled together, requeued 8 times before. 2 pods cannot be scheduled: nodes have taints.",
 		},
 		"without a limit it waits for other nodes": {
 			change: gaveUp(false, "Only 2 of 3 pods fit."), phase: v1alpha1.PhaseQueued, reason: codes.Queued, changes: true,
@@ -90,7 +101,7 @@ func TestDecide(t *testing.T) {
 				changes = append(changes, test.change)
 			}
 			d := decide(gatheredOf(t, changes...))
-			if d.out.Phase != test.phase || d.out.Reason != test.reason {
+			if d.out.Phase != test.phase || d.out.Reason != test.reason || !strings.Contains(d.out.Message, test.says) {
 				t.Errorf("it is %s of %s: %s", d.out.Phase, d.out.Reason, d.out.Message)
 			}
 			if got := len(d.plan.Base)+len(d.plan.Pods)+len(d.plan.Delete) > 0; got != test.changes {

@@ -140,7 +140,7 @@ func FromKueue(queue string, workload *Workload, position *Position) jobstate.Qu
 		return state
 	case standing == Resting:
 		rests, _ := restOf(workload)
-		state.Reason, state.Requeues = ReasonTimeout, rests.count
+		state.Reason, state.Requeues, state.EvictedAt = ReasonTimeout, rests.count, rests.evictedAt()
 		state.Message = fmt.Sprintf("Admitted, but not all pods were scheduled in time (%s); next attempt at %s",
 			often(rests.count), rests.until.UTC().Format(time.TimeOnly+" MST"))
 		return state

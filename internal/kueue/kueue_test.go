@@ -3,6 +3,7 @@ package kueue_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
@@ -131,8 +132,10 @@ func TestFromKueue(t *testing.T) {
 				}
 			}
 			got := kueue.FromKueue("team-a", workload, test.position)
-			if (got.Evicted != "") == got.EvictedAt.IsZero() {
+			if rests := got.Reason == kueue.ReasonTimeout; (got.Evicted != "" || rests) == got.EvictedAt.IsZero() {
 				t.Errorf("it was put out at %s: %q", got.EvictedAt, got.Evicted)
+			} else if want := day.Add(3*time.Hour + 3*time.Minute + 5*time.Second); rests && !got.EvictedAt.Equal(want) {
+				t.Errorf("it rests since %s, want %s", got.EvictedAt, want)
 			}
 			test.want.Backend, test.want.EvictedAt = kueue.Kueue, got.EvictedAt
 			if got != test.want {

@@ -47,6 +47,9 @@ func restOf(workload *Workload) (rest, bool) {
 	return r, err == nil
 }
 
+// evictedAt is when the job was put out last.
+func (r rest) evictedAt() time.Time { return r.until.Add(-gang.Rest(r.count)) }
+
 // Turn is the change to make to a job's Workload.
 type Turn struct {
 	// Active is what spec.active is to become, and Timeouts what mpi.AnnotationGangTimeouts is; nil: nothing changes.
@@ -87,7 +90,7 @@ func TurnOf(job mpi.Job, seen jobstate.Observed, workload *Workload) Turn {
 	case ours && rests.count > requeues(job):
 		// Its pods go first: one that found a node later would hold it for nothing.
 		gone := job.Lifecycle.Suspended && len(gang.PodsOf(job, seen)) == 0
-		return Turn{GaveUp: gone, Attempts: rests.count, EvictedAt: rests.until.Add(-gang.Rest(rests.count))}
+		return Turn{GaveUp: gone, Attempts: rests.count, EvictedAt: rests.evictedAt()}
 	case ours && now.Before(rests.until):
 		return Turn{Again: rests.until.Sub(now)}
 	case ours:

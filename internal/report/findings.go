@@ -42,6 +42,9 @@ func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1
 			findings = m.compare(*known, findings)
 		}
 	}
+	if attempt := m.lastAttempt(findings); attempt != nil {
+		findings = append(findings, *attempt)
+	}
 	findings = m.keep(findings)
 	return findings[:min(len(findings), maxFindings)], m.failure(findings)
 }
@@ -75,7 +78,7 @@ func invalidChange(job mpi.Job) v1alpha1.Finding {
 
 // causeOfEnd returns the cause of an attempt's end, as the record has it. It is over once another attempt runs and nothing is wrong.
 func (m maker) causeOfEnd(findings []v1alpha1.Finding) *v1alpha1.Finding {
-	if len(m.before.Findings) == 0 || !m.failed() && (m.outcome.Finish != nil || m.outcome.Suspended()) {
+	if len(m.before.Findings) == 0 || m.isBackInQueue() || !m.failed() && (m.outcome.Finish != nil || m.outcome.Suspended()) {
 		return nil
 	}
 	if endings := len(findings) > 0 && codes.Has(findings[0].Code, codes.EndsAttempt); !m.failed() && !endings && !m.attemptEnded() {
@@ -91,16 +94,80 @@ func (m maker) causeOfEnd(findings []v1alpha1.Finding) *v1alpha1.Finding {
 
 // obstacle returns what kept the job from starting, as the record has it.
 func (m maker) obstacle(findings []v1alpha1.Finding) *v1alpha1.Finding {
-	if len(findings) == 0 || len(m.before.Findings) == 0 || m.before.RunningTime != nil || m.outcome.Finish != nil && m.outcome.Finish.Succeeded {
+	if len(findings) == 0 || len(m.before.Findings) == 0 || m.isBackInQueue() || m.before.RunningTime != nil || m.outcome.Finish != nil && m.outcome.Finish.Succeeded {
 		return nil
 	}
 	return m.before.Findings[0].DeepCopy()
+}
+
+// isBackInQueue reports whether a job is in its queue, from which it may have been admitted before, or failed because that happened too
+// often.
+func (m maker) isBackInQueue() bool {
+	if m.failed() {
+		queue, gang := m.seen.Queue, m.seen.Gang
+		return queue != nil && gang != nil && gang.GaveUp && gang.Backend == queue.Backend
+	}
+	return m.outcome.Phase == v1alpha1.PhaseQueued
+}
+
+// seenInAttempt is the begin of the evidence of when a finding was seen last that the record has from an earlier attempt.
+const seenInAttempt = "Last seen before the job returned to its queue at "
+
+// lastAttempt returns why the last attempt of a job in a queue did not get further, as the record has it: the queue had its pods deleted.
+// It is over once a new attempt shows something else, or its pods have nodes. What is found now comes first: the new attempt, or
+// the queue, decides on the job.
+func (m maker) lastAttempt(findings []v1alpha1.Finding) *v1alpha1.Finding {
+	known := slices.IndexFunc(m.before.Findings, codes.OutlivesAttempt)
+	if known < 0 || slices.ContainsFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == m.before.Findings[known].Code }) {
+		return nil
+	}
+	attempt := m.before.Findings[known].DeepCopy()
+	isOfEarlier := isOfEarlierAttempt(*attempt)
+	if !m.isBackInQueue() {
+		placed, wanted := m.placed()
+		if waits := m.outcome.Finish == nil && m.outcome.Phase != v1alpha1.PhaseRunning && !m.outcome.Suspended() && placed < wanted; !isOfEarlier || !waits || len(findings) > 0 {
+			return nil
+		}
+	}
+	if !isOfEarlier {
+		at := m.now
+		if queue := m.seen.Queue; queue != nil && !queue.EvictedAt.IsZero() {
+			at = queue.EvictedAt
+		}
+		evidence := append([]string{seenInAttempt + at.UTC().Format(time.DateTime) + " UTC."}, attempt.Evidence...)
+		attempt.Evidence = evidence[:min(len(evidence), diagnose.MaxEvidence)]
+	}
+	if m.failed() {
+		attempt.Severity = v1alpha1.SeverityInfo
+	}
+	return attempt
+}
+
+// isOfEarlierAttempt reports whether a finding of a record is one of an earlier attempt.
+func isOfEarlierAttempt(f v1alpha1.Finding) bool {
+	return slices.ContainsFunc(f.Evidence, isSeenInAttempt)
+}
+
+func isSeenInAttempt(evidence string) bool { return strings.HasPrefix(evidence, seenInAttempt) }
+
+// Obstacle returns what kept the pods of a job in a queue from starting in its last attempt, as its record has it; "" if that is unknown.
+func Obstacle(record *v1alpha1.JobReport) string {
+	if record == nil {
+		return ""
+	}
+	for _, f := range record.Status.Findings {
+		if codes.OutlivesAttempt(f) && !codes.Has(f.Code, codes.EndsAttempt) {
+			return f.Summary
+		}
+	}
+	return ""
 }
 
 // compare puts a cause that the record has before findings that do not outrank it.
 func (m maker) compare(known v1alpha1.Finding, findings []v1alpha1.Finding) []v1alpha1.Finding {
 	same := slices.IndexFunc(findings, func(f v1alpha1.Finding) bool { return f.Code == known.Code })
 	if same >= 0 {
+		known.Evidence = slices.DeleteFunc(slices.Clone(known.Evidence), isSeenInAttempt)
 		if now := findings[same]; !codes.Has(known.Code, codes.EndsAttempt) || (known.Rank == nil || now.Rank != nil) && len(now.Summary) >= len(known.Summary) {
 			// Logs arrive late, and that of a run may be replaced by that of the next one.
 			known = *now.DeepCopy()

@@ -23,16 +23,8 @@ func (m maker) scheduling() *v1alpha1.SchedulingStatus {
 	if m.seen.Gang != nil {
 		return m.gang(*m.seen.Gang)
 	}
-	waits := v1alpha1.SchedulingStatus{Wanted: m.job.Workers.Count, ObservedAt: at(m.now)}
-	// A launcher that is held back until workers are ready waits for no place.
-	if m.seen.Launcher != nil || !m.job.Launcher.AfterWorkers {
-		waits.Wanted++
-	}
-	for _, pod := range m.seen.CurrentPods(m.job.Workers.Count) {
-		if pod.Spec.NodeName != "" && !podstatus.HasEnded(pod) {
-			waits.Placed++
-		}
-	}
+	waits := v1alpha1.SchedulingStatus{ObservedAt: at(m.now)}
+	waits.Placed, waits.Wanted = m.placed()
 	if waits.Placed >= waits.Wanted {
 		return nil
 	}
@@ -50,6 +42,21 @@ func (m maker) scheduling() *v1alpha1.SchedulingStatus {
 		waits.Message += fmt.Sprintf(" %d of %d nodes have free capacity for a worker.", fit, n)
 	}
 	return &waits
+}
+
+// placed returns how many of the job's pods have a node, and how many are to have one. A launcher that is held back until workers are
+// ready waits for none.
+func (m maker) placed() (placed, wanted int32) {
+	wanted = m.job.Workers.Count
+	if m.seen.Launcher != nil || !m.job.Launcher.AfterWorkers {
+		wanted++
+	}
+	for _, pod := range m.seen.CurrentPods(m.job.Workers.Count) {
+		if pod.Spec.NodeName != "" && !podstatus.HasEnded(pod) {
+			placed++
+		}
+	}
+	return placed, wanted
 }
 
 // gang is how far the places of a job's pods have come that are placed together; nil once they have them.
