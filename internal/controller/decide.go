@@ -27,7 +27,7 @@ func decide(g gathered) decision {
 		d.out = jobstate.Invalid(g.errs)
 		return d
 	}
-	d.turn = kueue.TurnOf(g.job, g.seen, g.workload)
+	d.turn = kueue.TurnOf(g.job, g.seen, g.workload, report.RanSince(g.record))
 	if d.turn.GaveUp {
 		d.seen.Gang = &jobstate.GangState{Backend: kueue.Kueue, Wanted: g.job.GangSize(), GaveUp: true, Attempts: d.turn.Attempts, EvictedAt: d.turn.EvictedAt}
 		d.seen.Gang.Message = report.Obstacle(g.record)

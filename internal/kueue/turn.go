@@ -76,7 +76,10 @@ const maxNeverFits = time.Minute
 //
 // A job is put out by its Workload's spec.active, which is Kueue's own word for that: a job that was merely suspended
 // would be let go on by Kueue at once. The Workload keeps the count, so that nothing is lost with the operator.
-func TurnOf(job mpi.Job, seen jobstate.Observed, workload *Workload) Turn {
+//
+// The clock ends when all pods run for the first time since the job was admitted: later ones replace others. Kueue reports that only if
+// it watches over pods (waitForPodsReady). ran is when the job began to run last, as its report has it; zero if it never has.
+func TurnOf(job mpi.Job, seen jobstate.Observed, workload *Workload, ran time.Time) Turn {
 	if workload == nil || job.Recorded.Finish != nil {
 		return Turn{}
 	}
@@ -95,7 +98,7 @@ func TurnOf(job mpi.Job, seen jobstate.Observed, workload *Workload) Turn {
 		return Turn{Again: rests.until.Sub(now)}
 	case ours:
 		return Turn{Active: new(true), Timeouts: strconv.Itoa(int(rests.count))}
-	case !isActive, !isAdmitted(workload), startedOnce(workload):
+	case !isActive, !isAdmitted(workload), startedOnce(workload), !ran.IsZero() && !ran.Before(admittedAt(workload)):
 		return Turn{}
 	}
 	placed, wanted := gang.CountPlaced(job, seen), job.GangSize()
@@ -140,7 +143,7 @@ func requeues(job mpi.Job) int32 {
 	return job.Gang.Requeues
 }
 
-// startedOnce reports whether all pods have run since the job was admitted: later ones replace others.
+// startedOnce reports whether all pods have run since the job was admitted, if Kueue reports that.
 func startedOnce(workload *Workload) bool {
 	ready := apimeta.FindStatusCondition(workload.Status.Conditions, podsReady)
 	return ready != nil && (ready.Status == metav1.ConditionTrue || ready.Reason != reasonWaitForStart)

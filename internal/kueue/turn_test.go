@@ -40,17 +40,25 @@ func TestTurn(t *testing.T) {
 		never     bool
 		since     time.Duration
 		limit     time.Duration
+		ran       time.Duration
 		want      kueue.Turn
 	}{
 		"not admitted":                     {workload: "{}", after: time.Hour},
 		"still in time":                    {workload: active(letIn, waits), after: 20 * time.Second, placed: 3, want: kueue.Turn{Again: 40 * time.Second}},
 		"all are placed":                   {workload: active(letIn, waits), after: time.Hour, placed: 5},
 		"all have run, and one comes back": {workload: active(letIn, "{type: PodsReady, status: 'False', reason: WaitForRecovery}"), after: time.Hour, placed: 4},
-		"no limit of its own":              {workload: active(letIn, waits), after: time.Hour, placed: 3, unbounded: true},
-		"is not resumed yet":               {workload: active(letIn, waits), after: 20 * time.Second, unbounded: true, suspended: true, want: kueue.Turn{Again: 40 * time.Second}},
-		"is not resumed":                   {workload: active(letIn, waits), after: time.Hour, unbounded: true, suspended: true},
-		"is being put out by Kueue":        {workload: active(letIn, "{type: Evicted, status: 'True'}"), after: time.Hour, placed: 3},
-		"stopped by somebody":              {workload: "{spec: {active: false}, status: {conditions: [" + letIn + "]}}", after: time.Hour, placed: 3},
+		"has run, and one is replaced":     {workload: active(letIn), after: time.Hour, placed: 4, ran: time.Minute},
+		"never fits, and has run":          {workload: active(letIn), after: time.Hour, unbounded: true, never: true, ran: time.Minute},
+		"had run before it was admitted again": {
+			workload: active(letIn), after: time.Minute, placed: 3, forEver: true, ran: -time.Minute,
+			want: kueue.Turn{Active: new(false), Timeouts: "1 2026-01-02T03:01:30Z", Says: "3 of 5 pods scheduled within 60 s (spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds). " +
+				"The job releases its quota; next attempt at 03:01:30 UTC."},
+		},
+		"no limit of its own":       {workload: active(letIn, waits), after: time.Hour, placed: 3, unbounded: true},
+		"is not resumed yet":        {workload: active(letIn, waits), after: 20 * time.Second, unbounded: true, suspended: true, want: kueue.Turn{Again: 40 * time.Second}},
+		"is not resumed":            {workload: active(letIn, waits), after: time.Hour, unbounded: true, suspended: true},
+		"is being put out by Kueue": {workload: active(letIn, "{type: Evicted, status: 'True'}"), after: time.Hour, placed: 3},
+		"stopped by somebody":       {workload: "{spec: {active: false}, status: {conditions: [" + letIn + "]}}", after: time.Hour, placed: 3},
 		"too late, and never fails": {
 			workload: active(letIn, waits), after: time.Minute, placed: 3, forEver: true,
 			want: kueue.Turn{Active: new(false), Timeouts: "1 2026-01-02T03:01:30Z", Says: "3 of 5 pods scheduled within 60 s (spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds). " +
@@ -117,7 +125,11 @@ func TestTurn(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(test.workload), workload); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, kueue.TurnOf(job, seen, workload)); diff != "" {
+			var ran time.Time
+			if test.ran != 0 {
+				ran = day.Add(3*time.Hour + test.ran)
+			}
+			if diff := cmp.Diff(test.want, kueue.TurnOf(job, seen, workload, ran)); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})

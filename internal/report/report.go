@@ -285,6 +285,19 @@ func (m maker) times(status *v1alpha1.JobReportStatus) {
 	}
 }
 
+// RanSince returns when a job began to run last, as its record has it; zero if it never has.
+func RanSince(record *v1alpha1.JobReport) time.Time {
+	if record == nil {
+		return time.Time{}
+	}
+	for _, t := range record.Status.PhaseTimes {
+		if t.Phase == v1alpha1.PhaseRunning {
+			return t.Since.Time
+		}
+	}
+	return time.Time{}
+}
+
 // entry is that a job came to a phase.
 type entry struct {
 	phase v1alpha1.Phase
