@@ -315,7 +315,11 @@ func (g *Gangs) externalState(ctx context.Context, job mpi.Job, seen jobstate.Ob
 func (g *Gangs) reserve(ctx context.Context, job mpi.Job, seen jobstate.Observed, request gangRequest) bool {
 	switch request.place {
 	case leaveQueue:
-		g.forget(job.ID())
+		if request.state == nil {
+			g.never.of(job.ID(), false, time.Time{})
+		}
+		// A job that rests keeps the time since when it never fits: its queue takes its quota back by that.
+		g.leave(job.ID())
 	case enterQueue:
 		return reflect.DeepEqual(request.queued, g.embedded.Enqueue(ctx, job, seen, request.past, request.byDefault))
 	}
@@ -379,9 +383,14 @@ func (g *Gangs) placesByDefault() bool {
 	return g.embedded.IsUsable() && (g.setting == gang.Embedded || g.setting == gang.Auto && !g.serves(gang.PodGroup))
 }
 
-// forget drops what is kept of a job that is gone, or waits no longer.
+// forget drops what is kept of a job that is gone.
 func (g *Gangs) forget(job mpi.ID) {
 	g.never.of(job, false, time.Time{})
+	g.leave(job)
+}
+
+// leave removes a job from the embedded scheduler's queue.
+func (g *Gangs) leave(job mpi.ID) {
 	if g.embedded != nil {
 		g.embedded.Forget(job)
 	}
