@@ -100,7 +100,7 @@ func checkAnnotations(r Runtime) field.ErrorList {
 
 // Check returns what keeps a TrainJob from running as it is written with an MPI runtime: the limits of the runtime and
 // its faults, all of them at once. Warnings are about what runs but is probably not intended. With other runtimes only
-// annotations are checked that have an effect with any runtime, and the labels of pods.
+// their limits are checked, the annotations that have an effect with any runtime, and the labels of pods.
 func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
 	return check(nil, job, used)
 }
@@ -115,7 +115,7 @@ func check(before map[string]string, job TrainJob, used Runtime) (errs field.Err
 			annotations.Key(mpi.AnnotationScheduleTimeout), used.Name))
 	}
 	if !used.IsMPI() {
-		return errs, warnings
+		return append(errs, CheckLimits(job, used)...), warnings
 	}
 	if names, _ := Connections(job, used); len(names) > 0 && !hasAgent(used.job(nodeName).pod().Spec) {
 		warnings = append(warnings, mpi.ConnectionsWithoutAgent)

@@ -90,15 +90,14 @@ func requiredLabels(of map[string]string) (map[string]string, *field.Error) {
 	return labels, contradiction
 }
 
-// CheckLimits returns where a TrainJob does not keep the limits of an MPI runtime: nodes, GPUs, and the labels of nodes.
+// CheckLimits returns where a TrainJob does not keep the limits of its runtime: nodes, GPUs, and the labels of nodes.
 func CheckLimits(job TrainJob, used Runtime) field.ErrorList {
-	if !used.IsMPI() {
-		return nil
-	}
 	errs := unusable(job, append(checkMinimum(used), CheckLimitAnnotations(used.Annotations)...))
-	if n := nodes(job, used); n < 0 {
+	switch n := nodes(job, used); {
+	case !used.IsMPI():
+	case n < 0:
 		errs = append(errs, field.Invalid(nodesPath, n, "must be 1 or more"))
-	} else if n > maxNodes {
+	case n > maxNodes:
 		errs = append(errs, field.Invalid(nodesPath, n, fmt.Sprintf("must be at most %d: Kubernetes creates no more pods for it", maxNodes)))
 	}
 	if most, limited, _ := limit(used.Annotations, mpi.AnnotationMaxWorkers); limited {
@@ -116,7 +115,12 @@ func CheckLimits(job TrainJob, used Runtime) field.ErrorList {
 		}
 	}
 	required, _ := requiredLabels(used.Annotations)
-	pods = slices.DeleteFunc(pods, func(p podGroup) bool { return p.job != launcherName && p.job != nodeName })
+	pods = slices.DeleteFunc(pods, func(p podGroup) bool {
+		if used.IsMPI() {
+			return p.job != launcherName && p.job != nodeName
+		}
+		return slices.Contains(initializers, p.job)
+	})
 	return append(errs, checkNodeLabels(job, pods, required, "the runtime "+used.Name+" requires")...)
 }
 
@@ -195,8 +199,12 @@ func podsOf(from TrainJob, used Runtime) []podGroup {
 	return all
 }
 
-// helpers are the jobs of a runtime that have one pod besides those that compute (trainer/v2/pkg/constants).
-var helpers = []string{launcherName, "dataset-initializer", "model-initializer"}
+// initializers are the jobs of a runtime that prepare data and models (trainer/v2/pkg/constants), and helpers those that have one pod
+// besides those that compute.
+var (
+	initializers = []string{"dataset-initializer", "model-initializer"}
+	helpers      = append([]string{launcherName}, initializers...)
+)
 
 // countNodes returns how many pods of a job compute: those of which there is one for another purpose do not count.
 func countNodes(from TrainJob, used Runtime, pods []podGroup) (count int64) {

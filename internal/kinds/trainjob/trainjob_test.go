@@ -195,7 +195,15 @@ func TestCheck(t *testing.T) {
 			more:     []string{"  podTemplateOverrides: [{targetJobs: [{name: trainer}], spec: {}}]"},
 			warnings: []string{`spec.podTemplateOverrides[0].targetJobs[0].name: the runtime mpi has no job "trainer"`},
 		},
-		"no MPI": {trainer: "{numNodes: 9}", change: append([]string{"    mpi:\n", "    torch:\n"}, limits...)},
+		"no MPI": {trainer: "{numNodes: 9}", change: []string{"    mpi:\n", "    torch:\n"}},
+		"no MPI, and every limit": {
+			trainer: "{numNodes: 5, resourcesPerNode: {limits: {nvidia.com/gpu: 3}}}", change: append([]string{"    mpi:\n", "    torch:\n"}, limits...),
+			want: []string{"numNodes: Invalid value: 5: must be at most 4 with the runtime mpi", `"3 GPUs": must be at most 2 GPUs`, `job "launcher" must have pool: mpi`, `job "node" must have pool: mpi`},
+		},
+		"no MPI, and too few nodes": {
+			trainer: "{numNodes: 2}", change: []string{"    mpi:\n", "    torch:\n", limits[0], minimum}, want: []string{"numNodes: Invalid value: 2: must be at least 3 with the runtime mpi"},
+		},
+		"no MPI, and within limits": {trainer: "{numNodes: 4}", change: slices.Concat([]string{"    mpi:\n", "    torch:\n"}, limits, pool)},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
