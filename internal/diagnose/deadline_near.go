@@ -9,6 +9,7 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/jobstate"
 )
 
 const (
@@ -56,9 +57,7 @@ func (p *input) deadlineTimes() (from, ends time.Time, has bool) {
 	if seconds == nil {
 		return from, ends, false
 	}
-	if from = p.Job.Lifecycle.DeadlineFrom; from.IsZero() && p.Seen.Launcher != nil && p.Seen.Launcher.Status.StartTime != nil {
-		from = p.Seen.Launcher.Status.StartTime.Time
-	}
+	from = jobstate.DeadlineFrom(p.Job, p.Seen)
 	return from, from.Add(time.Duration(*seconds) * time.Second), !from.IsZero()
 }
 

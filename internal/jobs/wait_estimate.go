@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
@@ -86,7 +87,7 @@ func (p Past) EstimateWait(job *unstructured.Unstructured) WaitEstimate {
 	if !known {
 		return WaitEstimate{}
 	}
-	return estimateWait(p.reports, job.GetLabels()[mpi.LabelQueue], size.Workers+1)
+	return estimateWait(p.reports, job.GetLabels()[mpi.LabelQueue], size.Pods())
 }
 
 // estimateWait estimates the wait of a job of so many pods in a queue, or in none.
@@ -114,6 +115,13 @@ func estimateWait(reports []v1alpha1.JobReport, queue string, pods int32) WaitEs
 				estimate.Waiting++
 			}
 		default:
+			if status.Reason == codes.WaitingForQuota {
+				// Its queue, if it has one, has admitted it.
+				if status.Waited == nil && queue == "" || status.Waited != nil && status.Waited.Queue == queue {
+					estimate.Waiting++
+				}
+				continue
+			}
 			if queue != "" && status.Waited != nil && status.Waited.Queue == queue {
 				estimate.Running++
 			}

@@ -2,6 +2,7 @@ package jobstate
 
 import (
 	"cmp"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -49,4 +50,16 @@ func launcherFailed(o Observed) string {
 func launcherDone(o Observed) bool {
 	n := len(o.LauncherPods)
 	return n > 0 && o.LauncherPods[n-1].Status.Phase == corev1.PodSucceeded
+}
+
+// DeadlineFrom returns when the deadline of a job began to count (mpi.Lifecycle); zero if it does not count yet: the job is suspended, or
+// its launcher's Job has not started.
+func DeadlineFrom(j mpi.Job, o Observed) time.Time {
+	switch {
+	case j.Lifecycle.Suspended:
+		return time.Time{}
+	case j.Lifecycle.DeadlineFrom.IsZero() && o.Launcher != nil && o.Launcher.Status.StartTime != nil:
+		return o.Launcher.Status.StartTime.Time
+	}
+	return j.Lifecycle.DeadlineFrom
 }

@@ -65,6 +65,14 @@ type Size struct {
 	Workers          int32
 }
 
+// Pods returns the number of pods. The nodes of a TrainJob include its launcher, if it has one.
+func (s Size) Pods() int32 {
+	if len(s.Launcher.Containers) == 0 {
+		return s.Workers
+	}
+	return s.Workers + 1
+}
+
 // RankLayout is the number of ranks of a job and where they run.
 type RankLayout struct {
 	SlotsPerWorker, Ranks int

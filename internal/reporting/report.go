@@ -219,7 +219,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	report.SetSpecification(&next.Status, job, object, r.masker.Text)
 	next.Status.LogsLink = r.logsLink.Of(&next)
 	r.tracing.Begin(&next.Status, job)
-	r.runs.observe(job, &next)
+	r.runs.observe(job, seen, &next)
 	again := nextUpdate(job, seen, out, &next, listenAgain, usageAgain)
 	if worth := report.Changed(previous, next) || report.Reestimated(previous, next) || report.Outdated(previous, next) && r.refreshLimit.TryAccept(); !worth {
 		return again, nil

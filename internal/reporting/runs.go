@@ -9,6 +9,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/waiting"
 )
@@ -61,8 +62,8 @@ func (r *runs) addEnded(report *v1alpha1.JobReport) {
 	r.past.Add(similarTo(report), report.Spec.JobRef.UID, podsOf(report), time.Duration(ran.Seconds)*time.Second, report.Status.CompletionTime.Time)
 }
 
-// observe keeps what the job and its report have about its end.
-func (r *runs) observe(job mpi.Job, report *v1alpha1.JobReport) {
+// observe keeps what the job, its objects and its report have about its end.
+func (r *runs) observe(job mpi.Job, seen jobstate.Observed, report *v1alpha1.JobReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if report.Status.CompletionTime != nil {
@@ -74,7 +75,7 @@ func (r *runs) observe(job mpi.Job, report *v1alpha1.JobReport) {
 		next.job.Start = ran.Since.Time
 	}
 	if deadline := job.Lifecycle.Deadline; deadline != nil {
-		next.job.Deadline = time.Duration(*deadline) * time.Second
+		next.job.Deadline, next.job.DeadlineFrom = time.Duration(*deadline)*time.Second, jobstate.DeadlineFrom(job, seen)
 	}
 	if !job.External && job.Lifecycle.CleanPods == mpi.CleanNone {
 		next.job.Lingers = -1

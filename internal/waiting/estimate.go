@@ -13,8 +13,9 @@ type Job struct {
 	Namespace, Name string
 	// Start is when it began to run; zero if it has not.
 	Start time.Time
-	// Deadline is how long it may run; 0 if nothing limits that.
-	Deadline time.Duration
+	// Deadline is how long it may run; 0 if nothing limits that. DeadlineFrom is when that began to count; zero: when the job starts.
+	Deadline     time.Duration
+	DeadlineFrom time.Time
 	// Usual are the durations of similar jobs that succeeded, shortest first. Fewer than MinSamples are ignored.
 	Usual []time.Duration
 	// Lingers is how long its pods stay after it ends; negative: for good, so that it releases nothing.
@@ -123,6 +124,9 @@ func (j *Job) endOf(now time.Time) end {
 	}
 	// A job past its deadline is being stopped.
 	deadline := start.Add(j.Deadline)
+	if !j.DeadlineFrom.IsZero() {
+		deadline = j.DeadlineFrom.Add(j.Deadline)
+	}
 	if deadline.Before(now) {
 		deadline = now
 	}

@@ -50,6 +50,7 @@ func TestStarts(t *testing.T) {
 		return job
 	}
 	deadline := func(d time.Duration) func(*waiting.Job) { return func(j *waiting.Job) { j.Deadline = d } }
+	since := func(from time.Time) func(*waiting.Job) { return func(j *waiting.Job) { j.DeadlineFrom = from } }
 	usually := func(hours float64) func(*waiting.Job) { return func(j *waiting.Job) { j.Usual = usual(hours) } }
 	lingers := func(d time.Duration) func(*waiting.Job) { return func(j *waiting.Job) { j.Lingers = d } }
 	wait := func(name string, change ...func(*waiting.Job)) waiting.Job {
@@ -75,6 +76,11 @@ func TestStarts(t *testing.T) {
 		"there is room": {
 			now: noon, free: 4, waiting: []waiting.Job{wait("a")}, needs: []int{4},
 			want: []estimate{{by: noon}},
+		},
+		"a deadline that counts from before it ran": {
+			now: noon, running: []waiting.Job{running(at(11, 30), deadline(time.Hour), since(at(11, 15)))}, holds: []int{4},
+			waiting: []waiting.Job{wait("a", deadline(time.Hour), since(at(12, 0))), wait("b")}, needs: []int{4, 4},
+			want: []estimate{{by: at(12, 15), basis: waiting.Deadlines}, {by: at(13, 0), basis: waiting.Deadlines}},
 		},
 		"a deadline bounds it": {
 			now: noon, running: []waiting.Job{running(at(11, 30), deadline(time.Hour))}, holds: []int{4},
