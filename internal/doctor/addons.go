@@ -9,6 +9,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -114,7 +116,40 @@ func (c Cluster) kueue(ctx context.Context) []Result {
 	} else {
 		result.Found += "; " + c.Namespace + " has no queue"
 	}
+	result.Found += judgePodsReady(c.workloads(ctx))
 	return []Result{result}
+}
+
+// workloads returns Kueue's Workloads of the namespace, 500 at most; none if the user may not list them.
+func (c Cluster) workloads(ctx context.Context) []kueue.Workload {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kueue.WorkloadKind.GroupVersion().WithKind(kueue.WorkloadKind.Kind + "List"))
+	if err := c.API.List(ctx, list, client.InNamespace(c.Namespace), client.Limit(500)); err != nil {
+		return nil
+	}
+	var found []kueue.Workload
+	for _, item := range list.Items {
+		var workload kueue.Workload
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &workload); err == nil {
+			found = append(found, workload)
+		}
+	}
+	return found
+}
+
+// judgePodsReady returns whether Kueue watches over the start of the pods of the jobs that it has admitted; "" if it has admitted none.
+func judgePodsReady(workloads []kueue.Workload) string {
+	text := ""
+	for _, workload := range workloads {
+		switch {
+		case !workload.IsAdmitted():
+		case workload.ReportsPods():
+			return "; takes back the quota of jobs whose pods do not start (waitForPodsReady)"
+		default:
+			text = "; jobs whose pods do not start keep their quota (waitForPodsReady is off), unless they have a timeout of their own"
+		}
+	}
+	return text
 }
 
 // addOn checks the Deployment of a component of other projects, if the user may read it.

@@ -34,6 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -188,7 +189,7 @@ func TestCheck(t *testing.T) {
 				"ok DNS: 1 endpoints of service openshift-dns/dns-default are ready",
 				"ok Namespace: ns, Pod Security baseline: no host network, no host paths",
 				"ok Quota: no quotas in ns",
-				"ok See jobs: allowed", "ok Run jobs: allowed", "ok Read logs: allowed", "ok Read events: allowed", "ok Enter pods: allowed",
+				"ok See jobs: allowed", "ok Run jobs: allowed", "ok Run TrainJobs: allowed", "ok Read logs: allowed", "ok Read events: allowed", "ok Enter pods: allowed",
 			},
 		},
 		"an empty cluster": {
@@ -227,6 +228,7 @@ func TestCheck(t *testing.T) {
 				"- Quota: unknown",
 				"fail See jobs: not allowed in ns: list mpijobs.kubeflow.org, list jobreports.mpi.opendatahub.io, watch jobreports.mpi.opendatahub.io",
 				"fail Run jobs: not allowed in ns: create mpijobs.kubeflow.org, patch mpijobs.kubeflow.org, delete mpijobs.kubeflow.org",
+				"warn Run TrainJobs: not allowed in ns: create trainjobs.trainer.kubeflow.org, patch trainjobs.trainer.kubeflow.org, delete trainjobs.trainer.kubeflow.org",
 				"fail Read logs: not allowed in ns: list pods, watch pods, get pods/log",
 				"warn Read events: not allowed in ns: list events",
 				"warn Enter pods: not allowed in ns: create pods/exec, create pods/portforward",
@@ -460,7 +462,13 @@ func TestJudge(t *testing.T) {
 			`fail Limits: namespace ns has invalid limits, with which jobs are refused: metadata.annotations[mpi.opendatahub.io/max-workers]: Invalid value: "x": must be a whole number, 0 or more`,
 			"kubectl annotate --overwrite namespace ns",
 		},
-		"a missing right": {purposes()[2].judge(purposes()[2].rights[2:], "ns"), "fail Read logs: not allowed in ns: get pods/log", "the role view (or mpijob-viewer) in this namespace"},
+		"a missing right for TrainJobs": {
+			purposes(true)[2].judge(purposes(true)[2].rights[1:2], "ns"), "warn Run TrainJobs: not allowed in ns: patch trainjobs.trainer.kubeflow.org", "the role edit (or mpijob-user) in this namespace",
+		},
+		"no admitted jobs":       {Result{Verdict: OK, Check: "c", Found: judgePodsReady(workloads("{}", "{status: {conditions: [{type: PodsReady, status: 'False'}]}}"))}, "ok c: ", ""},
+		"jobs with PodsReady":    {Result{Verdict: OK, Check: "c", Found: judgePodsReady(workloads("{}", admitted, admittedAndReady))}, "ok c: ; takes back the quota of jobs whose pods do not start (waitForPodsReady)", ""},
+		"jobs without PodsReady": {Result{Verdict: OK, Check: "c", Found: judgePodsReady(workloads("{}", admitted))}, "ok c: ; jobs whose pods do not start keep their quota (waitForPodsReady is off), unless they have a timeout of their own", ""},
+		"a missing right":        {purposes(false)[2].judge(purposes(false)[2].rights[2:], "ns"), "fail Read logs: not allowed in ns: get pods/log", "the role view (or mpijob-viewer) in this namespace"},
 	} {
 		if text := summary([]Result{test.got})[0]; text != test.want {
 			t.Errorf("%s: %s, want %s", name, text, test.want)
@@ -469,6 +477,22 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: remedy %q, want %q", name, test.got.Remedy, test.remedy)
 		}
 	}
+}
+
+const (
+	admitted         = "{status: {conditions: [{type: Admitted, status: 'True'}]}}"
+	admittedAndReady = "{status: {conditions: [{type: Admitted, status: 'True'}, {type: PodsReady, status: 'False', reason: WaitForStart}]}}"
+)
+
+// workloads returns Workloads of Kueue.
+func workloads(texts ...string) []kueue.Workload {
+	all := make([]kueue.Workload, len(texts))
+	for i, text := range texts {
+		if err := yaml.Unmarshal([]byte(text), &all[i]); err != nil {
+			panic(err)
+		}
+	}
+	return all
 }
 
 // annotated returns a namespace with annotations, by pairs of names and values.

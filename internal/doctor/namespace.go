@@ -188,21 +188,32 @@ type purpose struct {
 	rights    []roles.Right
 }
 
-func purposes() []purpose {
+// purposes are those of users of a cluster, with Kubeflow Trainer or without.
+func purposes(withTrainer bool) []purpose {
 	jobs, reports := kubeflow.SchemeGroupVersion.Group, mpi.Group
-	return []purpose{
+	all := []purpose{
 		{"See jobs", Fail, []roles.Right{{Verb: "list", Group: jobs, Resource: "mpijobs"}, {Verb: "list", Group: reports, Resource: "jobreports"}, {Verb: "watch", Group: reports, Resource: "jobreports"}}},
 		{"Run jobs", Fail, []roles.Right{{Verb: "create", Group: jobs, Resource: "mpijobs"}, {Verb: "patch", Group: jobs, Resource: "mpijobs"}, {Verb: "delete", Group: jobs, Resource: "mpijobs"}}},
 		{"Read logs", Fail, []roles.Right{{Verb: "list", Resource: "pods"}, {Verb: "watch", Resource: "pods"}, {Verb: "get", Resource: "pods/log"}}},
 		{"Read events", Warn, []roles.Right{{Verb: "list", Resource: "events"}}},
 		{"Enter pods", Warn, []roles.Right{{Verb: "create", Resource: "pods/exec"}, {Verb: "create", Resource: "pods/portforward"}}},
 	}
+	if withTrainer {
+		trainJobs := trainjob.GroupVersion.Group
+		// Those who run MPIJobs need no right to run TrainJobs.
+		all = slices.Insert(all, 2, purpose{"Run TrainJobs", Warn, []roles.Right{
+			{Verb: "create", Group: trainJobs, Resource: "trainjobs"}, {Verb: "patch", Group: trainJobs, Resource: "trainjobs"}, {Verb: "delete", Group: trainJobs, Resource: "trainjobs"},
+		}})
+	}
+	return all
 }
 
 // rights checks what the user may do in the namespace.
 func (c Cluster) rights(ctx context.Context) []Result {
 	var results []Result
-	for _, p := range purposes() {
+	// Without an answer, the check of Trainer reports the error.
+	withTrainer, _ := c.serves(trainjob.GroupVersion, "trainjobs")
+	for _, p := range purposes(withTrainer) {
 		var missing []roles.Right
 		var errs []error
 		for _, right := range p.rights {

@@ -160,6 +160,14 @@ func FromKueue(queue string, workload *Workload, position *Position) jobstate.Qu
 	return state
 }
 
+// IsAdmitted reports whether Kueue has admitted a job and does not evict it.
+func (w *Workload) IsAdmitted() bool { return isAdmitted(w) }
+
+// ReportsPods reports whether Kueue watches over the start of a job's pods (waitForPodsReady of its configuration).
+func (w *Workload) ReportsPods() bool {
+	return apimeta.FindStatusCondition(w.Status.Conditions, podsReady) != nil
+}
+
 // isAdmitted reports whether Kueue lets a job in. One that is put out stays admitted until its pods are gone.
 func isAdmitted(workload *Workload) bool {
 	conditions := workload.Status.Conditions
