@@ -364,7 +364,10 @@ func fillMLTeam(t *testing.T) {
 		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Initializing", Since: *at(4 * time.Minute)}}, Pods: pods("typo", 4, "Pending", ""),
 		Findings: []v1alpha1.Finding{{Code: "ImagePullFailed", Severity: v1alpha1.SeverityError, Summary: "The image quay.io/team/trian:1.2 does not exist.", Remedies: []v1alpha1.Remedy{{Text: "Correct the image."}}}},
 	})
-	profiled := func(job *kubeflow.MPIJob) { job.Annotations = map[string]string{"mpi.opendatahub.io/profile": "true"} }
+	profiled := func(job *kubeflow.MPIJob) {
+		job.Annotations = map[string]string{"mpi.opendatahub.io/profile": "true"}
+		job.Spec.RunPolicy.BackoffLimit = new(int32(0))
+	}
 	report(t, mpiJob(t, "ml-team", "pi", profiled), v1alpha1.JobReportStatus{
 		Phase: v1alpha1.PhaseSucceeded, Message: "The launcher succeeded.", MPI: mpi, Workers: v1alpha1.WorkersStatus{Summary: "4", Wanted: 4, Succeeded: 4}, StartTime: at(26 * time.Hour), RunningTime: at(26 * time.Hour), CompletionTime: at(25 * time.Hour),
 		PhaseTimes: []v1alpha1.PhaseTime{{Phase: "Running", Since: *at(26 * time.Hour), Seconds: 3600}}, Pods: pods("pi", 4, "Gone", ""), Consumption: used,

@@ -422,6 +422,7 @@ const journeys = {
     await page.goto(`${base}/create?namespace=ml-team&clone=mpijob/pi`);
     await steps(/^Advanced/);
     await expect(page.getByRole('switch', {name: 'Profile communication'}), 'the clone of a job with a profile has one').toBeChecked();
+    await expect(page.getByRole('spinbutton', {name: 'Retries'}), 'the clone of a job without retries has none').toHaveValue('0');
     await page.goto(`${base}/create?namespace=ml-team&clone=mpijob/absent`);
     await page.getByText('The job absent cannot be cloned').waitFor();
   },

@@ -143,7 +143,7 @@ export function formOf({request, note}: CloneForm): JobForm {
     queue: spec.queue ?? '',
     priority: spec.priority ?? '',
     connections: spec.connections ?? [],
-    retries: textOf(spec.retries || undefined),
+    retries: textOf(spec.retries),
     hours: request.deadlineSeconds ? String(request.deadlineSeconds / 3600) : '',
     ttlHours: request.ttlSeconds === undefined ? '' : String(request.ttlSeconds / 3600),
     graceSeconds: textOf(request.gracePeriodSeconds),
