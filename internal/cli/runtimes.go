@@ -168,6 +168,9 @@ does not stop it.`,
 # Test a runtime for GPUs without GPUs
 {{name}} mpi-horovod --cpu 500m --memory 512Mi
 
+# Test a runtime with one GPU of AMD in each pod
+{{name}} mpi-openmpi --gpu 1 --gpu-resource amd.com/gpu
+
 # Test a runtime with another image
 {{name}} mpi-openmpi --image quay.io/me/solver:2
 
@@ -181,7 +184,8 @@ does not stop it.`,
 	flags.StringVar(&o.spec.Image, "image", "", "Image (default: the runtime's image)")
 	flags.StringVar(&o.spec.CPU, "cpu", "", "CPU cores per pod; replaces all resources of the runtime")
 	flags.StringVar(&o.spec.Memory, "memory", "", "Memory per pod; replaces all resources of the runtime")
-	flags.StringVar(&o.spec.GPU, "gpu", "", "GPUs (nvidia.com/gpu) per pod; replaces all resources of the runtime")
+	flags.StringVar(&o.spec.GPU, "gpu", "", "GPUs per pod; replaces all resources of the runtime")
+	flags.StringVar(&o.spec.GPUResource, "gpu-resource", "nvidia.com/gpu", usage("gpu-resource"))
 	flags.StringVar(&o.spec.Queue, "queue", "", "Queue of the test, a LocalQueue of Kueue")
 	flags.DurationVar(&o.spec.Timeout, "timeout", 5*time.Minute, "Maximum duration of the test")
 	flags.BoolVar(&o.keep, "keep", false, "Keep the RuntimeTest when it has passed")

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -25,9 +26,10 @@ type RuntimeTestSpec struct {
 	Kind, Name string
 	// Image replaces the runtime's image; empty for that.
 	Image string
-	// CPU, Memory and GPU (nvidia.com/gpu) are requested by each pod, as quantities. One of them replaces all resources of the
-	// runtime.
+	// CPU, Memory and GPU are requested by each pod, as quantities. One of them replaces all resources of the runtime.
 	CPU, Memory, GPU string
+	// GPUResource is the name of the GPU resource; empty for nvidia.com/gpu.
+	GPUResource string
 	// Queue is a LocalQueue of Kueue; empty for none.
 	Queue string
 	// Timeout is how long the test may run: 10 s to 1 h.
@@ -80,11 +82,15 @@ func (s RuntimeTestSpec) resources() (*corev1.ResourceRequirements, []FieldError
 		return nil, nil
 	}
 	var errs []FieldError
+	gpu := cmp.Or(corev1.ResourceName(s.GPUResource), nvidiaGPU)
+	if !strings.Contains(string(gpu), "/") || len(validation.IsQualifiedName(string(gpu))) > 0 {
+		errs = append(errs, FieldError{Field: "gpuResource", Value: s.GPUResource, Reason: "is not the name of a GPU resource; use one such as amd.com/gpu"})
+	}
 	resources := &corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}
 	for _, amount := range []struct {
 		field, value string
 		name         corev1.ResourceName
-	}{{"cpu", s.CPU, corev1.ResourceCPU}, {"memory", s.Memory, corev1.ResourceMemory}, {"gpu", s.GPU, nvidiaGPU}} {
+	}{{"cpu", s.CPU, corev1.ResourceCPU}, {"memory", s.Memory, corev1.ResourceMemory}, {"gpu", s.GPU, gpu}} {
 		quantity, err := resource.ParseQuantity(cmp.Or(amount.value, "0"))
 		if err != nil || quantity.Sign() < 0 {
 			errs = append(errs, FieldError{Field: amount.field, Value: amount.value, Reason: "is not a quantity; use a value such as 2, 500m or 1Gi"})

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -138,6 +140,24 @@ func TestRuntimeTestSpec(t *testing.T) {
 	resources := test.Spec.ResourcesPerNode
 	if len(resources.Requests) != 2 || resources.Requests.Cpu().String() != "500m" || len(resources.Limits) != 1 || resources.Limits.Memory().String() != "1Gi" {
 		t.Errorf("it requests %v, with the limits %v", resources.Requests, resources.Limits)
+	}
+	of := RuntimeTestSpec{Namespace: "ns", Name: "r", GPU: "1", Timeout: time.Minute}
+	for name, want := range map[string]string{"": "nvidia.com/gpu", "amd.com/gpu": "amd.com/gpu", "nvidia.com/mig-1g.5gb": "nvidia.com/mig-1g.5gb"} {
+		of.GPUResource = name
+		test, err := of.object()
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := corev1.ResourceList{corev1.ResourceName(want): resource.MustParse("1")}
+		if diff := cmp.Diff(&corev1.ResourceRequirements{Requests: one, Limits: one}, test.Spec.ResourcesPerNode); diff != "" {
+			t.Errorf("GPUs of %q (-want +got)\n%s", name, diff)
+		}
+	}
+	for _, name := range []string{"gpu", "a b/gpu"} {
+		of.GPUResource = name
+		if err := of.Validate(); err == nil || err.Error() != "gpuResource: "+name+" is not the name of a GPU resource; use one such as amd.com/gpu" {
+			t.Errorf("GPUs of %q: %v", name, err)
+		}
 	}
 	test.Spec.ResourcesPerNode = nil
 	want := &v1alpha1.RuntimeTest{

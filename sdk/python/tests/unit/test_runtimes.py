@@ -216,6 +216,10 @@ def test_what_is_wrong_with_a_runtime_is_reported_at_once(small: Any, small_clie
         ),
         (lambda: small_client.test_runtime("a", timeout="1s"), "timeout: '1s' is not allowed; use '10s' to '1h'"),
         (
+            lambda: small_client.test_runtime("a", gpu=1, gpu_resource="gpu"),
+            "gpu_resource: 'gpu' is not the name of a device; use one such as 'nvidia.com/gpu'",
+        ),
+        (
             lambda: small_client.test_runtime("a", cpu="lots", queue="A b"),
             "2 problems:\n  - cpu: 'lots' is not allowed",
         ),
@@ -227,7 +231,7 @@ def test_what_is_wrong_with_a_runtime_is_reported_at_once(small: Any, small_clie
 
 def test_a_test_asks_for_what_is_given() -> None:
     runtime = read({"metadata": {"name": "a" * 50, "namespace": "team"}})
-    request = TestRequest("mine", "quay.io/me/train", 2, "1Gi", 1, "team", "90s", keep=False, wait=False)
+    request = TestRequest("mine", "quay.io/me/train", 2, "1Gi", 1, "amd.com/gpu", "team", "90s", keep=False, wait=False)
     assert request.manifest(runtime) == {
         "apiVersion": "mpi.opendatahub.io/v1alpha1",
         "kind": "RuntimeTest",
@@ -237,8 +241,8 @@ def test_a_test_asks_for_what_is_given() -> None:
             "timeoutSeconds": 90,
             "image": "quay.io/me/train",
             "resourcesPerNode": {
-                "requests": {"cpu": "2", "memory": "1Gi", "nvidia.com/gpu": "1"},
-                "limits": {"memory": "1Gi", "nvidia.com/gpu": "1"},
+                "requests": {"cpu": "2", "memory": "1Gi", "amd.com/gpu": "1"},
+                "limits": {"memory": "1Gi", "amd.com/gpu": "1"},
             },
             "ttlSecondsAfterFinished": 86400,
         },

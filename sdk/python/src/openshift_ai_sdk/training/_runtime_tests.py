@@ -14,6 +14,7 @@ from openshift_ai_sdk.training._generated.runtimetest import Check as RuntimeChe
 from openshift_ai_sdk.training._generated.runtimetest import RuntimeTestStatus
 from openshift_ai_sdk.training._interrupt import detachable
 from openshift_ai_sdk.training._kinds import LABEL_QUEUE, Resource
+from openshift_ai_sdk.training._resources import DEVICE
 from openshift_ai_sdk.training._runtime_changes import problems_of_reference, resolve
 from openshift_ai_sdk.training._runtime_settings import problems_of_image
 from openshift_ai_sdk.training._runtimes import Runtime
@@ -22,8 +23,6 @@ from openshift_ai_sdk.training._value_rules import LABEL_VALUE, OBJECT_NAME_RULE
 from openshift_ai_sdk.training.errors import JobNotFoundError, Problem, TrainingError
 
 RUNTIME_TEST = Resource("mpi.opendatahub.io/v1alpha1", "RuntimeTest", "runtimetests")
-# The resources that cpu, memory and gpu mean.
-RESOURCES = {"cpu": "cpu", "memory": "memory", "gpu": "nvidia.com/gpu"}
 SHORTEST, LONGEST = 10, 3600
 # For how many seconds a test is kept that nobody waits for.
 KEPT = 24 * 3600
@@ -77,7 +76,8 @@ class TestRequest:
         image: Replaces the runtime's image.
         cpu: What each pod asks for; one of them replaces all resources of the runtime.
         memory: As cpu.
-        gpu: As cpu, of nvidia.com/gpu.
+        gpu: As cpu.
+        gpu_resource: The name of the GPU resource.
         queue: The LocalQueue of the test.
         timeout: How long the test may run.
         keep: Whether the test stays when it has passed.
@@ -91,6 +91,7 @@ class TestRequest:
     cpu: int | float | str | None
     memory: str | None
     gpu: int | str | None
+    gpu_resource: str
     queue: str | None
     timeout: Duration
     keep: bool
@@ -103,15 +104,25 @@ class TestRequest:
             text = f"{self.runtime!r} is not in the cluster; create a runtime from it, and test that one"
             found.append(Problem("name", text))
         found += problems_of_image("image", self.image)
-        for field, resource in RESOURCES.items():
-            value = getattr(self, field)
-            if value is not None and (problem := _quantity.problem_of(resource, value)):
+        if not isinstance(self.gpu_resource, str) or not DEVICE.fullmatch(self.gpu_resource):
+            text = f"{self.gpu_resource!r} is not the name of a device; use one such as 'nvidia.com/gpu'"
+            found.append(Problem("gpu_resource", text))
+        for field, (resource, value) in self.amounts().items():
+            if value is not None and (problem := _quantity.problem_of(str(resource), value)):
                 found.append(Problem(field, problem))
         if self.queue is not None and not (is_object_name(self.queue) and LABEL_VALUE.fullmatch(self.queue)):
             found.append(Problem("queue", f"{self.queue!r} is not the name of a LocalQueue; {OBJECT_NAME_RULE}"))
         if not is_duration(self.timeout, SHORTEST, LONGEST):
             found.append(Problem("timeout", f"{self.timeout!r} is not allowed; use '10s' to '1h'"))
         return found
+
+    def amounts(self) -> dict[str, tuple[str, object]]:
+        """Return the resource and the amount of each argument."""
+        return {
+            "cpu": ("cpu", self.cpu),
+            "memory": ("memory", self.memory),
+            "gpu": (self.gpu_resource, self.gpu),
+        }
 
     def manifest(self, runtime: Runtime) -> Json:
         """Return the RuntimeTest of a runtime."""
@@ -121,8 +132,7 @@ class TestRequest:
         }
         if self.image is not None:
             spec["image"] = self.image
-        amounts = {resource: getattr(self, field) for field, resource in RESOURCES.items()}
-        requests = {resource: str(amount) for resource, amount in amounts.items() if amount is not None}
+        requests = {resource: str(amount) for resource, amount in self.amounts().values() if amount is not None}
         if requests:
             # As for new jobs, CPU has no limit.
             limits = {resource: amount for resource, amount in requests.items() if resource != "cpu"}

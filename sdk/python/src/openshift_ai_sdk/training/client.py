@@ -708,6 +708,7 @@ class TrainingClient:
         cpu: int | float | str | None = None,
         memory: str | None = None,
         gpu: int | str | None = None,
+        gpu_resource: str = "nvidia.com/gpu",
         queue: str | None = None,
         timeout: Duration = "5m",
         keep: bool = False,
@@ -726,7 +727,8 @@ class TrainingClient:
             image: Replaces the runtime's image.
             cpu: CPU cores of each pod. One of the three replaces all resources of the runtime, such as GPUs.
             memory: Memory of each pod.
-            gpu: GPUs (nvidia.com/gpu) of each pod.
+            gpu: GPUs of each pod.
+            gpu_resource: The name of a GPU in the cluster.
             queue: The queue (Kueue's LocalQueue) to wait in.
             timeout: How long the test may run, from ``"10s"`` to ``"1h"``.
             keep: Keep the RuntimeTest when it has passed.
@@ -743,7 +745,7 @@ class TrainingClient:
             >>> print(test.passed, test.message)
             >>> print([check.message for check in test.checks if check.result == "Fail"])
         """
-        request = _runtime_tests.TestRequest(name, image, cpu, memory, gpu, queue, timeout, keep, wait)
+        request = _runtime_tests.TestRequest(name, image, cpu, memory, gpu, gpu_resource, queue, timeout, keep, wait)
         _validate.check(request.problems(), _validate.of_namespace(namespace))
         return run(_runtime_tests.run_test(self._cluster, namespace or self.namespace, request))
 
