@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"opendatahub.io/mpijob/internal/jobs"
-	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
@@ -51,7 +50,7 @@ func (s *Server) specCommands(spec jobs.Spec) []Snippet {
 	all.text("--rdma", "rdma", spec.RDMA)
 	if spec.Profile {
 		all.line = append(all.line, "--profile")
-		all.python = append(all.python, `annotations={"`+mpi.AnnotationProfile+`": "true"}`)
+		all.python = append(all.python, "profile=True")
 	}
 	if spec.WaitForQuota {
 		all.line = append(all.line, "--wait-for-quota")

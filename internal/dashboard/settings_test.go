@@ -117,7 +117,7 @@ func TestSettingsInCommands(t *testing.T) {
 	for _, argument := range []string{
 		`volumes=[{"name": "volume-1", "secret": {"secretName": "token"}}]`,
 		`volume_mounts=[{"name": "data", "mountPath": "/data", "readOnly": True}, {"name": "volume-1", "mountPath": "/token"}]`,
-		`annotations={"mpi.opendatahub.io/profile": "true"}`, `topology="prefer:example.com/rack"`, `output_dir="results:/results"`, `tolerations=["pool=fast:NoSchedule"]`, `grace_period="60s"`, `launcher_resources=ResourceRequirements(cpu="1", memory="2Gi")`,
+		`profile=True`, `topology="prefer:example.com/rack"`, `output_dir="results:/results"`, `tolerations=["pool=fast:NoSchedule"]`, `grace_period="60s"`, `launcher_resources=ResourceRequirements(cpu="1", memory="2Gi")`,
 	} {
 		if !strings.Contains(draft.Commands[1].Text, argument) {
 			t.Errorf("%s is missing in %s", argument, draft.Commands[1].Text)

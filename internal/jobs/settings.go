@@ -222,7 +222,7 @@ var settings = []SettingGroup{
 		{
 			Name: "volume", Flag: "volume", Python: "volume_mounts", Form: "volumes", Text: "Volume of all pods",
 			Format: "[SOURCE/]NAME:PATH[:ro] with source claim (default), configmap, secret, scratch or memory (NAME is then a size)", IsList: true, Limits: "an absolute path, once in a job",
-			Differs: "In Python, volumes and volume_mounts are as Kubernetes writes them, and only the workers of an MPIJob mount them",
+			Differs: "In Python, volumes and volume_mounts are as Kubernetes writes them",
 			MPIJob:  podField(inPods, "containers[0].volumeMounts"), TrainJob: podField(inPods, "containers[0].volumeMounts"),
 		},
 		{
@@ -257,8 +257,7 @@ var settings = []SettingGroup{
 			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/rdma]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/rdma]").only(withMPI),
 		},
 		{
-			Name: "profile", Flag: "profile", Form: "profile", Text: "Count and time the calls of MPI in each rank",
-			Absent: "In Python, it is one of the annotations",
+			Name: "profile", Flag: "profile", Python: "profile", Form: "profile", Text: "Count and time the calls of MPI in each rank",
 			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/profile]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/profile]").only(withMPI),
 		},
 		{

@@ -130,6 +130,16 @@ SAME = {
     ),
     "a time to live": (["--ttl", "24h", "--command", "x"], {"command": "x", "ttl": "24h"}),
     "optional RDMA": (["--rdma", "optional", "--command", "x"], {"command": "x", "rdma": "optional"}),
+    "a profile": (["--profile", "--command", "x"], {"command": "x", "profile": True}),
+    "suspended in no queue": (["--suspend", "--command", "x"], {"command": "x", "suspend": True}),
+    "volumes of all pods": (
+        ["--volume", "data:/data", "--command", "x"],
+        {
+            "command": "x",
+            "volumes": [{"name": "volume-0", "persistentVolumeClaim": {"claimName": "data"}}],
+            "volume_mounts": [{"name": "volume-0", "mountPath": "/data"}],
+        },
+    ),
     "waiting for quota": (["--wait-for-quota", "--command", "x"], {"command": "x", "wait_for_quota": True}),
     "no time to live": (["--ttl", "0s", "--command", "x"], {"command": "x", "ttl": 0}),
     "flags as a list": (
@@ -417,6 +427,7 @@ WRONG = {
         "a letter or digit at both ends",
     ),
     "suspend": ({"suspend": "yes"}, "suspend: 'yes' is not allowed; use True or False"),
+    "profile": ({"profile": "yes"}, "profile: 'yes' is not allowed; use True or False"),
     "waiting that is no switch": (
         {"wait_for_quota": "yes"},
         "wait_for_quota: 'yes' is not allowed; use True or False",
@@ -632,7 +643,7 @@ WRONG_CALLS: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any], str]] = 
         "  - workers: is not an option; use num_workers\n"
         "  - que: is not an option; did you mean queue?; use annotations, command, connections, deadline, env, "
         "gang_timeout, grace_period, image_pull_secrets, labels, launcher_resources, mlflow_tracking_uri, mpi_flags, "
-        "mpi_implementation, node_selector, output_dir, priority, queue, rdma, retries, run_as_user, runtime, "
+        "mpi_implementation, node_selector, output_dir, priority, profile, queue, rdma, retries, run_as_user, runtime, "
         "service_account, shm, suspend, tolerations, topology, ttl, volume_mounts, volumes, wait_for_quota, workdir\n"
         "  - dry_run: 'yes' is not allowed; use 'client', 'server' or None\n"
         f"  - after: 'other' is not allowed; {NO_JOBS}\n"

@@ -88,6 +88,7 @@ class JobSpec:
     deadline: Duration | None = None
     ttl: Duration | None = None
     rdma: str | None = None
+    profile: bool = False
     wait_for_quota: bool = False
     gang_timeout: Duration | None = None
     grace_period: Duration | None = None
@@ -153,7 +154,8 @@ class JobSpec:
                 found.append(Problem(label, f"{value!r} is not allowed; use {kind}{least} or more"))
         if self.rdma is not None and self.rdma not in ("required", "optional"):
             found.append(Problem("rdma", f"{self.rdma!r} is not allowed; use 'required' or 'optional'"))
-        for label, switch in (("wait_for_quota", self.wait_for_quota), ("suspend", self.suspend)):
+        switches = (("profile", self.profile), ("wait_for_quota", self.wait_for_quota), ("suspend", self.suspend))
+        for label, switch in switches:
             if not isinstance(switch, bool):
                 found.append(Problem(label, f"{switch!r} is not allowed; use True or False"))
         for label, duration, least, longest, example in (

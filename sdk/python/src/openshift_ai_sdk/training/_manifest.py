@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import deepcopy
 from typing import Any
 
 from openshift_ai_sdk.training._command import flags_of, launched, words_of
@@ -21,6 +22,7 @@ ANNOTATION_MAX_RESTARTS = "mpi.opendatahub.io/max-restarts"
 ANNOTATION_SCHEDULE_TIMEOUT = "mpi.opendatahub.io/schedule-timeout-seconds"
 ANNOTATION_TTL = "mpi.opendatahub.io/ttl-seconds-after-finished"
 ANNOTATION_RDMA = "mpi.opendatahub.io/rdma"
+ANNOTATION_PROFILE = "mpi.opendatahub.io/profile"
 ANNOTATION_WAIT_FOR_QUOTA = "mpi.opendatahub.io/wait-for-quota"
 ANNOTATION_REQUIRED_TOPOLOGY = "mpi.opendatahub.io/required-topology"
 ANNOTATION_PREFERRED_TOPOLOGY = "mpi.opendatahub.io/preferred-topology"
@@ -59,6 +61,8 @@ def metadata(spec: JobSpec, namespace: str | None) -> Json:
         annotations[ANNOTATION_CONNECTIONS] = ",".join(spec.connections)
     if spec.rdma is not None:
         annotations[ANNOTATION_RDMA] = spec.rdma
+    if spec.profile:
+        annotations[ANNOTATION_PROFILE] = "true"
     if spec.wait_for_quota:
         annotations[ANNOTATION_WAIT_FOR_QUOTA] = "true"
     if spec.topology:
@@ -81,23 +85,16 @@ def mpi_job(spec: JobSpec, namespace: str | None) -> Json:
     )
     volumes = volumes_of(spec)
     added = added_volumes(spec.shm, spec.output_dir, spec.name, [volume["name"] for volume in volumes])
-    mounts = [mount for _, mount in added]
-    container: Json = {"image": spec.image, "env": environment(spec), "workingDir": spec.workdir}
-    worker: Json = {
-        **container,
-        "name": "worker",
-        "resources": resource_lists(spec.sizes()),
-        "volumeMounts": [*(dict(mount) for mount in spec.volume_mounts), *mounts],
+    volumes += [volume for volume, _ in added]
+    container: Json = {
+        "image": spec.image,
+        "env": environment(spec),
+        "workingDir": spec.workdir,
+        "volumeMounts": [*(dict(mount) for mount in spec.volume_mounts), *(mount for _, mount in added)],
         "securityContext": security_context(spec),
     }
-    launcher: Json = {
-        **container,
-        "name": "launcher",
-        "command": command,
-        "resources": launcher_resources(spec),
-        "volumeMounts": mounts,
-        "securityContext": security_context(spec),
-    }
+    worker: Json = {**container, "name": "worker", "resources": resource_lists(spec.sizes())}
+    launcher: Json = {**container, "name": "launcher", "command": command, "resources": launcher_resources(spec)}
     pod: Json = {"priorityClassName": spec.priority, **pod_fields(spec)}
     policy: Json = {"cleanPodPolicy": "Running", "backoffLimit": spec.retries or 0}
     if spec.deadline is not None:
@@ -134,10 +131,9 @@ def mpi_job(spec: JobSpec, namespace: str | None) -> Json:
             },
         }
     )
-    # The volumes that the user named are those of the workers. An empty object is meaningful here: emptyDir.
-    for role, its in (("Launcher", []), ("Worker", volumes)):
-        if all_volumes := [*its, *(volume for volume, _ in added)]:
-            manifest["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]["volumes"] = all_volumes
+    # An empty object is meaningful here: emptyDir.
+    for role in manifest["spec"]["mpiReplicaSpecs"].values() if volumes else ():
+        role["template"]["spec"]["volumes"] = deepcopy(volumes)
     return manifest
 
 

@@ -766,7 +766,7 @@ class MPIJob:
         command: What each rank runs, as text or as a list of words. mpirun is put before it, with as many ranks as
             there are slots, unless the command starts ranks by itself.
         resources: What each worker asks for: ResourceRequirements, or a mapping as Kubernetes writes it.
-        volume_mounts: Where volumes are mounted. A name that no volume has means the PersistentVolumeClaim of that
+        volume_mounts: Where all pods mount volumes. A name that no volume has means the PersistentVolumeClaim of that
             name.
         env: Variables of every rank.
         node_selector: Labels that the nodes must have.
@@ -779,7 +779,7 @@ class MPIJob:
         priority: The PriorityClass of the pods, also in a queue; with a runtime Kueue's WorkloadPriorityClass, which
             requires a queue.
         connections: Data connections (Secrets) whose keys every rank has as variables.
-        volumes: Volumes of the workers, as Kubernetes writes them; with a runtime, also of the launcher.
+        volumes: Volumes of all pods, as Kubernetes writes them.
         launcher_resources: What the launcher asks for; by default 100m of a CPU, and 128 MiB of memory with a limit of
             1 GiB. A TrainJob has no field for it.
         shm: The size of shared memory (/dev/shm) of each pod, such as ``"8Gi"``.
@@ -803,6 +803,7 @@ class MPIJob:
             Its report is always kept.
         rdma: What happens if no node offers the RDMA that the job requests: ``"optional"``, the default, runs the job
             over TCP, and ``"required"`` waits for it.
+        profile: Count and time the calls of MPI in each rank.
         wait_for_quota: Wait if the quotas of the namespace have no room for the job now; by default it is refused.
         gang_timeout: Schedule all pods together, and give up an attempt after this time, in seconds or such as
             ``"10m"``; by default the cluster's or the runtime's.
@@ -864,6 +865,7 @@ class MPIJob:
         deadline: Duration | None = None,
         ttl: Duration | None = None,
         rdma: str | None = None,
+        profile: bool = False,
         wait_for_quota: bool = False,
         gang_timeout: Duration | None = None,
         grace_period: Duration | None = None,
@@ -904,6 +906,7 @@ class MPIJob:
             deadline=deadline,
             ttl=ttl,
             rdma=rdma,
+            profile=profile,
             wait_for_quota=wait_for_quota,
             gang_timeout=gang_timeout,
             grace_period=grace_period,
@@ -1389,8 +1392,8 @@ class MPIJob:
     def get_profile(self) -> Profile | None:
         """Return where the time of the job's ranks goes, as its report keeps it; None if it has no profile.
 
-        The job asks for it with ``annotations={"mpi.opendatahub.io/profile": "true"}``. It is reported a minute after
-        the ranks have started, then every few minutes and at the end, and is kept when the job is deleted.
+        The job asks for it with ``profile=True``. It is reported a minute after the ranks have started, then every few
+        minutes and at the end, and is kept when the job is deleted.
 
         Raises:
             JobNotFoundError: There is no such job.
