@@ -52,7 +52,7 @@ func (c *Client) Build(ctx context.Context, s Spec) (Built, error) {
 		return Built{}, err
 	}
 	built, err := s.trainJob(kind, *found)
-	if patch := s.podPatch(); err == nil && len(patch) > 0 {
+	if patch := s.podPatch(); err == nil && patch.all != nil {
 		err = c.patchRuntime(ctx, built.Job, *found, patch)
 	}
 	return built, err
@@ -274,9 +274,15 @@ func removeEmpty(fields map[string]any) {
 // runtimePatcher names the command line and the dashboard as the authors of a runtime patch.
 const runtimePatcher = mpi.Group + "/jobs"
 
-// podPatch returns what a job changes in the pods of its runtime; nil for nothing.
-func (s Spec) podPatch() map[string]any {
+// podPatch are the changes of the pods of a runtime: all of the pods that run the program, and place of the runtime's other
+// pods, such as those of initializers, whose containers stay as they are. nil is no change.
+type podPatch struct{ all, place map[string]any }
+
+// podPatch returns what a job changes in the pods of its runtime.
+func (s Spec) podPatch() podPatch {
 	spec := s.podSpec()
+	place := spec
+	place.Volumes = nil // only the containers of the program mount them
 	container := corev1.Container{Name: trainjob.Container}
 	if _, container.VolumeMounts = s.volumes(); s.RunAsUser != nil {
 		container.SecurityContext = &corev1.SecurityContext{RunAsUser: s.RunAsUser, RunAsNonRoot: new(true)}
@@ -284,6 +290,11 @@ func (s Spec) podPatch() map[string]any {
 	if len(container.VolumeMounts) > 0 || container.SecurityContext != nil {
 		spec.Containers = []corev1.Container{container}
 	}
+	return podPatch{all: patchOf(spec), place: patchOf(place)}
+}
+
+// patchOf returns the fields of a pod template that a patch sets; nil for none.
+func patchOf(spec corev1.PodSpec) map[string]any {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&spec)
 	if err != nil {
 		panic(err) // a pod always converts
@@ -295,39 +306,56 @@ func (s Spec) podPatch() map[string]any {
 	return map[string]any{"spec": fields}
 }
 
+// runsProgram reports whether the pods of a runtime's job have the container that a TrainJob changes.
+func runsProgram(job trainjob.ReplicatedJob) bool {
+	return slices.ContainsFunc(job.Template.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == trainjob.Container })
+}
+
 // patchRuntime writes changes of the runtime's pods into a TrainJob, as the cluster's version of Trainer has them: those of
 // v2.1 are podTemplateOverrides.
-func (c *Client) patchRuntime(ctx context.Context, job *unstructured.Unstructured, used trainjob.Runtime, patch map[string]any) error {
-	overrides, err := c.HasPodTemplateOverrides(ctx)
+func (c *Client) patchRuntime(ctx context.Context, job *unstructured.Unstructured, used trainjob.Runtime, patch podPatch) error {
+	hasOverrides, err := c.HasPodTemplateOverrides(ctx)
 	if err != nil {
 		return fmt.Errorf("read which fields TrainJobs have: %w", err)
 	}
-	var names []string
-	for _, replicated := range used.Spec.Template.Spec.ReplicatedJobs {
-		if slices.ContainsFunc(replicated.Template.Spec.Template.Spec.Containers, func(c corev1.Container) bool { return c.Name == trainjob.Container }) {
-			names = append(names, replicated.Name)
-		}
-	}
-	if overrides {
-		if errs := sinceRuntimePatches(patch); len(errs) > 0 {
+	if hasOverrides {
+		if errs := sinceRuntimePatches(patch.all); len(errs) > 0 {
 			return Invalid(errs...)
 		}
-		var targets []any
-		for _, name := range names {
-			targets = append(targets, map[string]any{"name": name})
+	}
+	var patches, program, others []any
+	for _, replicated := range used.Spec.Template.Spec.ReplicatedJobs {
+		fields, targets := patch.place, &others
+		if runsProgram(replicated) {
+			fields, targets = patch.all, &program
 		}
-		override := runtime.DeepCopyJSON(patch)
-		override["targetJobs"] = targets
-		return unstructured.SetNestedSlice(job.Object, []any{override}, "spec", "podTemplateOverrides")
+		if fields == nil {
+			continue
+		}
+		*targets = append(*targets, map[string]any{"name": replicated.Name})
+		patches = append(patches, map[string]any{"name": replicated.Name, "template": map[string]any{"spec": map[string]any{"template": runtime.DeepCopyJSON(fields)}}})
 	}
-	var jobs []any
-	for _, name := range names {
-		jobs = append(jobs, map[string]any{"name": name, "template": map[string]any{"spec": map[string]any{"template": runtime.DeepCopyJSON(patch)}}})
+	switch {
+	case len(patches) == 0:
+		return nil
+	case !hasOverrides:
+		return unstructured.SetNestedSlice(job.Object, []any{map[string]any{
+			"manager":             runtimePatcher,
+			"trainingRuntimeSpec": map[string]any{"template": map[string]any{"spec": map[string]any{"replicatedJobs": patches}}},
+		}}, "spec", "runtimePatches")
 	}
-	return unstructured.SetNestedSlice(job.Object, []any{map[string]any{
-		"manager":             runtimePatcher,
-		"trainingRuntimeSpec": map[string]any{"template": map[string]any{"spec": map[string]any{"replicatedJobs": jobs}}},
-	}}, "spec", "runtimePatches")
+	var overrides []any
+	for _, each := range []struct {
+		fields  map[string]any
+		targets []any
+	}{{patch.all, program}, {patch.place, others}} {
+		if len(each.targets) > 0 {
+			override := runtime.DeepCopyJSON(each.fields)
+			override["targetJobs"] = each.targets
+			overrides = append(overrides, override)
+		}
+	}
+	return unstructured.SetNestedSlice(job.Object, overrides, "spec", "podTemplateOverrides")
 }
 
 // sinceRuntimePatches returns an error for each setting of a patch that podTemplateOverrides do not have.

@@ -2,8 +2,10 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -427,8 +429,10 @@ volumes:
 	}
 	patches := "runtimePatches:\n  - manager: mpi.opendatahub.io/jobs\n    trainingRuntimeSpec:\n      template:\n        spec:\n          replicatedJobs:\n" +
 		"          - name: launcher\n            template:\n              spec:\n                template:\n" + indented(18) +
-		"          - name: node\n            template:\n              spec:\n                template:\n" + indented(18)
-	overrides := "podTemplateOverrides:\n  - " + strings.TrimLeft(indented(4), " ") + "    targetJobs:\n    - name: launcher\n    - name: node\n"
+		"          - name: node\n            template:\n              spec:\n                template:\n" + indented(18) +
+		"          - name: initializer\n            template:\n              spec:\n                template:\n                  spec:\n                    nodeSelector:\n                      gpu: a100\n"
+	overrides := "podTemplateOverrides:\n  - " + strings.TrimLeft(indented(4), " ") + "    targetJobs:\n    - name: launcher\n    - name: node\n" +
+		"  - spec:\n      nodeSelector:\n        gpu: a100\n    targetJobs:\n    - name: initializer\n"
 	if diff := cmp.Diff(strings.Replace(want, "PATCHES", patches, 1), asYAML(t, built.Job)); diff != "" {
 		t.Errorf("Trainer v2.2 (-want +got)\n%s", diff)
 	}
@@ -501,6 +505,74 @@ func TestTrainJobPods(t *testing.T) {
 	if _, err := c.Build(t.Context(), spec); err == nil || err.Error() != "gracePeriod: cannot be set with a runtime in this cluster; it requires Kubeflow Trainer v2.2; runAsUser: cannot be set with a runtime in this cluster; it requires Kubeflow Trainer v2.2" {
 		t.Errorf("with Trainer v2.1: %v", err)
 	}
+}
+
+// TestPodPatches: settings of all pods change the pods of initializers, too; those of the program's container only the pods that have
+// it. The SDK is tested with the same file.
+func TestPodPatches(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/pod_patches.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Runtime map[string]any
+		Cases   []struct {
+			Name               string
+			Spec               Spec
+			Patches, Overrides []any
+		}
+	}
+	if err := yaml.Unmarshal(text, &file); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range file.Cases {
+		t.Run(test.Name, func(t *testing.T) {
+			t.Parallel()
+			c, _ := newServer(t, &unstructured.Unstructured{Object: file.Runtime})
+			test.Spec.Name, test.Spec.Namespace, test.Spec.Runtime, test.Spec.Command, test.Spec.Workers = "train", "ns", "torch", []string{"train.py"}, 2
+			built, err := c.Build(t.Context(), test.Spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := []any{map[string]any{"manager": runtimePatcher, "trainingRuntimeSpec": map[string]any{"template": map[string]any{"spec": map[string]any{"replicatedJobs": test.Patches}}}}}
+			if diff := cmp.Diff(decodedJSON(t, want), decodedJSON(t, valueAt(built.Job.Object, "spec.runtimePatches"))); diff != "" {
+				t.Errorf("Trainer v2.2 (-want +got)\n%s", diff)
+			}
+			isRead := func(job *unstructured.Unstructured) {
+				t.Helper()
+				spec, kept, err := c.SpecOf(t.Context(), FromObject(job))
+				if diff := cmp.Diff(test.Spec, spec); err != nil || diff != "" || len(kept) > 0 {
+					t.Errorf("it is read with %v, kept %q (-want +got)\n%s", err, kept, diff)
+				}
+			}
+			isRead(built.Job)
+			if test.Overrides == nil {
+				return
+			}
+			c.discovery = schemas{text: `{"podTemplateOverrides": {}}`}
+			if built, err = c.Build(t.Context(), test.Spec); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(decodedJSON(t, test.Overrides), decodedJSON(t, valueAt(built.Job.Object, "spec.podTemplateOverrides"))); diff != "" {
+				t.Errorf("Trainer v2.1 (-want +got)\n%s", diff)
+			}
+			isRead(built.Job)
+		})
+	}
+}
+
+// decodedJSON returns a value as it is decoded from JSON.
+func decodedJSON(t *testing.T, value any) (decoded any) {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err == nil {
+		err = json.Unmarshal(text, &decoded)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decoded
 }
 
 func TestCreate(t *testing.T) {

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"reflect"
 	"slices"
 	"strings"
@@ -152,8 +153,7 @@ func (s *Spec) readPatch(job *unstructured.Unstructured) error {
 	var templates []map[string]any
 	patches, _, _ := unstructured.NestedSlice(job.Object, "spec", "runtimePatches")
 	overrides, _, _ := unstructured.NestedSlice(job.Object, "spec", "podTemplateOverrides")
-	switch {
-	case len(patches) == 1:
+	if len(patches) == 1 {
 		patch, _ := patches[0].(map[string]any)
 		jobs, _, _ := unstructured.NestedSlice(patch, "trainingRuntimeSpec", "template", "spec", "replicatedJobs")
 		for _, each := range jobs {
@@ -161,31 +161,49 @@ func (s *Spec) readPatch(job *unstructured.Unstructured) error {
 			template, _, _ := unstructured.NestedMap(fields, "template", "spec", "template")
 			templates = append(templates, template)
 		}
-	case len(overrides) == 1:
-		override, _ := overrides[0].(map[string]any)
+	}
+	for _, each := range overrides {
+		override, _ := each.(map[string]any)
 		delete(override, "targetJobs")
 		templates = append(templates, override)
 	}
 	if len(templates) == 0 {
 		return nil
 	}
+	// The pods that run the program have all changes, and can be any of the runtime's.
+	changed := templates[max(0, slices.IndexFunc(templates, func(template map[string]any) bool {
+		_, changesContainers, _ := unstructured.NestedSlice(template, "spec", "containers")
+		return changesContainers
+	}))]
 	var template corev1.PodTemplateSpec
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(templates[0], &template); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(changed, &template); err != nil {
 		return err
 	}
 	with := s.withPod(template.Spec)
 	if containers := template.Spec.Containers; len(containers) == 1 && containers[0].Name == trainjob.Container && containers[0].SecurityContext != nil {
 		with.RunAsUser = containers[0].SecurityContext.RunAsUser
 	}
-	want, err := json.Marshal(with.podPatch())
-	if err != nil {
-		return err
-	}
+	want := with.podPatch()
 	for _, each := range templates {
-		if got, err := json.Marshal(each); err != nil || string(got) != string(want) {
+		isSame, err := isJSON(each, want.all, want.place)
+		if err != nil || !isSame {
 			return err
 		}
 	}
 	*s = with
 	return nil
+}
+
+// isJSON reports whether a value is the same in JSON as one of others.
+func isJSON(value map[string]any, others ...map[string]any) (bool, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return false, err
+	}
+	for _, other := range others {
+		if same, err := json.Marshal(other); err != nil || bytes.Equal(same, text) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }

@@ -25,7 +25,8 @@ whole command, and ` + "`--grace-period`" + ` of ` + "`update`" + ` is that of t
 takes the names that its reference lists, and the path of any field.
 
 With a runtime the job is a TrainJob, otherwise an MPIJob. *All pods*, *workers* and *launcher* are the pod templates of an MPIJob. Of a
-TrainJob they are ` + "`spec.runtimePatches`" + `, which change the pods of the runtime; with Kubeflow Trainer v2.1, ` + "`spec.podTemplateOverrides`" + `.
+TrainJob they are ` + "`spec.runtimePatches`" + `, which change the pods of the runtime; with Kubeflow Trainer v2.1, ` + "`spec.podTemplateOverrides`" + `. Its
+containers and volumes are those of the pods with the container ` + "`node`" + `; all else applies to initializers, too.
 
 This page is generated from the library's table: ` + "`go test ./internal/jobs -run TestSettingsReference -update`" + `. Tests compare the table with the
 flags, arguments and fields, and with the jobs that are created.

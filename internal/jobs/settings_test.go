@@ -135,8 +135,13 @@ func valuesAt(t *testing.T, job *unstructured.Unstructured, expression Expressio
 	}
 	templates[inPods] = slices.Concat(templates[inLauncher], templates[inWorkers])
 	if job.GetKind() == "TrainJob" {
+		// Containers, and the volumes that they mount, are those of launcher and workers; all else is of the initializer, too.
+		pods := 3
+		if strings.HasPrefix(expression.Field, "containers") || expression.Field == "volumes" {
+			pods = 2
+		}
 		templates[inPods] = nil
-		for i := range 2 {
+		for i := range pods {
 			templates[inPods] = append(templates[inPods], fmt.Sprintf("spec.runtimePatches[0].trainingRuntimeSpec.template.spec.replicatedJobs[%d].template.spec.template.spec.", i))
 		}
 	}

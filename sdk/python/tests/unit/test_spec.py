@@ -13,6 +13,7 @@ from typing import Any
 
 import kubernetes.client
 import pytest
+import yaml
 
 from openshift_ai_sdk.training import (
     InvalidJobError,
@@ -932,6 +933,27 @@ def test_the_samples_are_read() -> None:
         assert MPIJob.from_yaml(ROOT / "config" / "samples" / f"{sample}.yaml").name == sample
 
 
+PATCHES: Any = yaml.safe_load((ROOT / "internal" / "jobs" / "testdata" / "pod_patches.yaml").read_text())
+
+
+@pytest.mark.parametrize("case", PATCHES["cases"], ids=[case["name"] for case in PATCHES["cases"]])
+def test_changes_of_pods_are_those_of_the_command_line(case: dict[str, Any]) -> None:
+    spec = _job_spec.JobSpec(name="train", command="train.py", runtime="torch", **case["python"])
+
+    def by_name(jobs: list[Any]) -> dict[str, Any]:
+        return {job["name"]: job for job in jobs}
+
+    manifest = _manifest.manifest_of(spec, "ns")
+    _trainer_runtime.fit_patch(manifest, PATCHES["runtime"], overrides=False)
+    (patch,) = manifest["spec"]["runtimePatches"]
+    patched = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    assert by_name(patched) == by_name(case["patches"])
+    if "overrides" in case:
+        manifest = _manifest.manifest_of(spec, "ns")
+        _trainer_runtime.fit_patch(manifest, PATCHES["runtime"], overrides=True)
+        assert manifest["spec"]["podTemplateOverrides"] == case["overrides"]
+
+
 def test_changes_of_pods_fit_the_runtime() -> None:
     spec = _job_spec.JobSpec(name="train", command="train.py", runtime="mpi", node_selector={"pool": "a100"})
     runtime: Any = {"spec": {"template": {"spec": {"replicatedJobs": []}}}}
@@ -944,13 +966,16 @@ def test_changes_of_pods_fit_the_runtime() -> None:
 
     manifest = _manifest.manifest_of(spec, "ns")
     _trainer_runtime.fit_patch(manifest, runtime, overrides=False)
-    assert manifest["spec"]["runtimePatches"] == [_trainer_runtime.runtime_patch(patch, ["head"])]
+    assert manifest["spec"]["runtimePatches"] == [_trainer_runtime.runtime_patch(patch, ["head", "data"])]
 
     # Kubeflow Trainer v2.1
     manifest = _manifest.manifest_of(spec, "ns")
     _trainer_runtime.fit_patch(manifest, runtime, overrides=True)
     assert "runtimePatches" not in manifest["spec"]
-    assert manifest["spec"]["podTemplateOverrides"] == [{"targetJobs": [{"name": "head"}], **patch}]
+    assert manifest["spec"]["podTemplateOverrides"] == [
+        {"targetJobs": [{"name": "head"}], **patch},
+        {"targetJobs": [{"name": "data"}], **patch},
+    ]
 
     since_v22 = _job_spec.JobSpec(name="train", command="x", runtime="mpi", run_as_user=7, grace_period=60)
     with pytest.raises(InvalidJobError) as refused:

@@ -121,7 +121,12 @@ def node_size(manifest: Json, runtime: Json) -> Json:
 
 def runtime_patch(patch: Json, jobs: Iterable[str]) -> Json:
     """Return the runtimePatch that changes the pods of these jobs of a runtime."""
-    patched = [{"name": name, "template": {"spec": {"template": deepcopy(patch)}}} for name in jobs]
+    return runtime_patches((name, patch) for name in jobs)
+
+
+def runtime_patches(patches: Iterable[tuple[str, Json]]) -> Json:
+    """Return the runtimePatch with the changes of the pods of each of a runtime's jobs."""
+    patched = [{"name": name, "template": {"spec": {"template": deepcopy(patch)}}} for name, patch in patches]
     return {"manager": PATCHER, "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": patched}}}}
 
 
@@ -150,20 +155,25 @@ def fit_patch(manifest: Json, runtime: Json, overrides: bool) -> None:
     if any(job["template"] != written[0]["template"] for job in written):
         # Somebody has changed one of the jobs, and knows their names.
         return
-    names = [
-        job["name"]
-        for job in runtime["spec"]["template"]["spec"].get("replicatedJobs") or []
-        if any(item["name"] == CONTAINER for item in job["template"]["spec"]["template"]["spec"]["containers"])
-    ]
-    if not names:
+    # The other pods, such as those of initializers, keep their containers, and do not need the volumes of these.
+    place = {"spec": {field: value for field, value in patch["spec"].items() if field not in ("containers", "volumes")}}
+    program: list[str] = []
+    others: list[str] = []
+    for job in runtime["spec"]["template"]["spec"].get("replicatedJobs") or []:
+        containers = job["template"]["spec"]["template"]["spec"]["containers"]
+        (program if any(item["name"] == CONTAINER for item in containers) else others).append(job["name"])
+    if not program:
         return
+    changes = [(patch, program), (place, others)] if place["spec"] and others else [(patch, program)]
     if not overrides:
-        ours.update(runtime_patch(patch, names))
+        ours.update(runtime_patches((name, fields) for fields, names in changes for name in names))
         return
     if problems := since_runtime_patches(patch):
         raise InvalidJobError(problems)
     del manifest["spec"]["runtimePatches"]
-    manifest["spec"]["podTemplateOverrides"] = [{"targetJobs": [{"name": name} for name in names], **patch}]
+    manifest["spec"]["podTemplateOverrides"] = [
+        {"targetJobs": [{"name": name} for name in names], **deepcopy(fields)} for fields, names in changes
+    ]
 
 
 def since_runtime_patches(patch: Json) -> list[Problem]:
