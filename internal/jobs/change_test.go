@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -100,6 +102,52 @@ func TestChanges(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.want, lines); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestSharedChanges: the SDK makes the same changes, and is tested with the same file.
+func TestSharedChanges(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/changes.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []struct {
+		Name    string
+		Job     map[string]any
+		Changes []map[string]any
+		Want    map[string]any
+		Error   string
+	}
+	if err := yaml.Unmarshal(text, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range cases {
+		t.Run(test.Name, func(t *testing.T) {
+			t.Parallel()
+			job := &unstructured.Unstructured{Object: test.Job}
+			job.SetAPIVersion(map[string]string{"MPIJob": "kubeflow.org/v2beta1", "TrainJob": "trainer.kubeflow.org/v1alpha1"}[job.GetKind()])
+			var changes []Change
+			for _, change := range test.Changes {
+				for field, value := range change {
+					changes = append(changes, Change{Field: field, Value: fmt.Sprint(value)})
+				}
+			}
+			switch err := Apply(job, changes...); {
+			case test.Error != "":
+				if err == nil || !strings.Contains(err.Error(), test.Error) {
+					t.Errorf("%v, want %s", err, test.Error)
+				}
+				return
+			case err != nil:
+				t.Fatal(err)
+			}
+			for path, want := range test.Want {
+				if diff := cmp.Diff(want, valueAt(job.Object, path)); diff != "" {
+					t.Errorf("%s (-want +got)\n%s", path, diff)
+				}
 			}
 		})
 	}

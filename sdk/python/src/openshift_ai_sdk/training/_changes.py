@@ -15,6 +15,7 @@ from openshift_ai_sdk.training._command import is_command, words_of
 from openshift_ai_sdk.training._driver import Json
 from openshift_ai_sdk.training._duration import parse_duration
 from openshift_ai_sdk.training._kinds import LABEL_QUEUE, TRAIN_JOB, is_train_job
+from openshift_ai_sdk.training._resources import NVIDIA_GPU, is_gpu, request_limits
 from openshift_ai_sdk.training._similar import nearest
 from openshift_ai_sdk.training._value_rules import (
     LABEL_VALUE,
@@ -113,21 +114,36 @@ def number(mpi_path: str, train_path: str) -> Setting:
     return Setting(check, write)
 
 
-def size(resource: str, of: Callable[[object], str]) -> Setting:
-    """Return a change of what each worker has of a resource: of what is written of it already, a limit otherwise."""
+def size(resource: str) -> Setting:
+    """Return a change of what each worker has of a resource."""
+    return Setting(check_amount(resource), lambda manifest, value: set_amount(manifest, resource, value))
 
-    def write(manifest: Json, value: object) -> None:
+
+def set_amount(manifest: Json, resource: str, value: object) -> None:
+    """Change what each worker has of a resource: what is written of it already, a limit otherwise."""
+    for target in worker_sizes(manifest):
+        written = [part for part in ("requests", "limits") if resource in (target.get(part) or {})]
+        for part in written or ["limits"]:
+            target[part] = {**(target.get(part) or {}), resource: str(value)}
         if is_train_job(manifest):
-            targets = [manifest["spec"].setdefault("trainer", {}).setdefault("resourcesPerNode", {})]
-        else:
-            roles = BOTH_ROLES if manifest["spec"].get("runLauncherAsWorker") else ("Worker",)
-            targets = [each.setdefault("resources", {}) for each in main_containers(manifest, roles)]
-        for target in targets:
-            written = [part for part in ("requests", "limits") if resource in (target.get(part) or {})]
-            for part in written or ["limits"]:
-                target.setdefault(part, {})[resource] = str(value)
+            request_limits(target)
 
-    return Setting(of, write)
+
+def set_gpus(manifest: Json, value: object) -> None:
+    """Change the GPUs of each worker: of the kind that the job requests, else of nvidia.com/gpu."""
+    sizes = [target.get(part) or {} for target in worker_sizes(manifest) for part in ("requests", "limits")]
+    names = sorted({name for size in sizes for name in size if is_gpu(name)})
+    if len(names) > 1:
+        raise ChangeError(f"the job requests several kinds of GPUs ({', '.join(names)}); change their fields by paths")
+    set_amount(manifest, names[0] if names else NVIDIA_GPU, value)
+
+
+def worker_sizes(manifest: Json) -> list[Json]:
+    """Return the resources of each role of a job that runs ranks."""
+    if is_train_job(manifest):
+        return [manifest["spec"].setdefault("trainer", {}).setdefault("resourcesPerNode", {})]
+    roles = BOTH_ROLES if manifest["spec"].get("runLauncherAsWorker") else ("Worker",)
+    return [each.setdefault("resources", {}) for each in main_containers(manifest, roles)]
 
 
 def main_containers(manifest: Json, roles: Iterable[str]) -> Iterable[Json]:
@@ -252,9 +268,9 @@ SETTINGS: dict[str, Setting] = {
     "slots_per_worker": number("spec.slotsPerWorker", "spec.trainer.numProcPerNode"),
     "image": Setting(check_image, set_image),
     "command": Setting(check_command, set_command),
-    "cpu": size("cpu", check_amount("cpu")),
-    "memory": size("memory", check_amount("memory")),
-    "gpu": size("nvidia.com/gpu", check_amount("nvidia.com/gpu")),
+    "cpu": size("cpu"),
+    "memory": size("memory"),
+    "gpu": Setting(check_amount(NVIDIA_GPU), set_gpus),
     "env": Setting(lambda value: problems_of_env(value, removes=True), set_env),
     "labels": Setting(lambda value: problems_of_labels("labels", value, removes=True), set_labels),
     "queue": Setting(check_queue, set_queue),

@@ -13,6 +13,12 @@ from openshift_ai_sdk.training.models import ResourceRequirements
 
 RESOURCE = re.compile(r"ephemeral-storage|hugepages-.+|[^/]+/[^/]+")
 DEVICE = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-\w.]*[A-Za-z0-9])?", re.ASCII)
+# The GPU resource of jobs that name no other.
+NVIDIA_GPU = "nvidia.com/gpu"
+# What the names of resources have that measure a share of a GPU, or only give access to monitor it.
+PARTS_OF_GPUS = ("mem", "core", "tiles", "percent", "ratio", "monitoring")
+# Resources whose requests and limits may differ.
+OVERCOMMITTED = ("cpu", "memory", "ephemeral-storage")
 RESOURCE_RULE = "use cpu, memory, gpu, ephemeral-storage, or a name with a domain, such as 'nvidia.com/gpu'"
 
 
@@ -44,6 +50,30 @@ def gpus_of(size: Json) -> int:
             if "gpu" in name.lower():
                 return int(count)
     return 0
+
+
+def is_gpu(resource: str) -> bool:
+    """Return whether a resource counts GPUs, MIG slices or similar accelerators, by the rule of the command line.
+
+    Example:
+        >>> [is_gpu(name) for name in ("amd.com/gpu", "nvidia.com/mig-1g.5gb", "nvidia.com/gpumem", "cpu")]
+        [True, True, False, False]
+    """
+    lower = resource.lower()
+    device = lower.partition("/")[2]
+    if any(part in device for part in PARTS_OF_GPUS) and not device.startswith("mig-"):
+        return False
+    return "gpu" in lower or lower.startswith("nvidia.com/mig-") or lower == "habana.ai/gaudi"
+
+
+def request_limits(size: Json) -> None:
+    """Set the requests that are missing to the limits, as Kubernetes does in pods.
+
+    Kubeflow Trainer since v2.3 keeps the requests of a runtime if a TrainJob only sets limits.
+    """
+    for resource in OVERCOMMITTED:
+        if resource in (size.get("limits") or {}) and resource not in (size.get("requests") or {}):
+            size["requests"] = {**(size.get("requests") or {}), resource: size["limits"][resource]}
 
 
 def problems_of_resources(
