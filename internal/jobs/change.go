@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -60,7 +61,7 @@ func ChangeNames() []string {
 // Apply writes changes into a job, in order. It fails with InvalidError about the first change that is not possible.
 func Apply(job *unstructured.Unstructured, changes ...Change) error {
 	for _, change := range changes {
-		if err := apply(job, change); err != nil {
+		if err := applyOne(job, change); err != nil {
 			if invalid, is := errors.AsType[*InvalidError](err); is {
 				return invalid
 			}
@@ -70,7 +71,29 @@ func Apply(job *unstructured.Unstructured, changes ...Change) error {
 	return nil
 }
 
-func apply(job *unstructured.Unstructured, change Change) error {
+// apply is Apply for a job that is about to be created in a namespace: a runtime that a change names gets its kind. It fails with
+// NotFoundError if that does not exist.
+func (c *Client) apply(ctx context.Context, namespace string, job *unstructured.Unstructured, changes ...Change) error {
+	if err := Apply(job, changes...); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(changes, func(change Change) bool { return change.Field == "runtime" }) {
+		return nil
+	}
+	if _, set, _ := unstructured.NestedString(job.Object, runtimeKind...); set {
+		return nil // a later change
+	}
+	kind, _, err := c.runtime(ctx, namespace, FromObject(job).Summary().Runtime)
+	if err != nil {
+		return err
+	}
+	return unstructured.SetNestedField(job.Object, kind, runtimeKind...)
+}
+
+// runtimeKind is the path of the kind of a TrainJob's runtime.
+var runtimeKind = []string{"spec", "runtimeRef", "kind"}
+
+func applyOne(job *unstructured.Unstructured, change Change) error {
 	editor := editorFor(job.GetKind())
 	prefix, name, dotted := strings.Cut(change.Field, ".")
 	switch set, known := setters[change.Field]; {

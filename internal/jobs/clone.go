@@ -38,7 +38,7 @@ func (c *Client) clone(ctx context.Context, job Job, name string, changes ...Cha
 	}
 	clone := original.DeepCopy()
 	removeSuspend(clone)
-	if err := Apply(clone, changes...); err != nil {
+	if err := c.apply(ctx, job.Namespace, clone, changes...); err != nil {
 		return Clone{}, err
 	}
 	note := c.followRanks(ctx, original, clone)

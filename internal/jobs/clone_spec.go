@@ -146,7 +146,7 @@ func (c *Client) CloneWithSpec(ctx context.Context, job Job, spec Spec, changes 
 	}
 	note := c.followRanks(ctx, original, clone)
 	sized := clone.DeepCopy()
-	if err := Apply(clone, changes...); err != nil {
+	if err := c.apply(ctx, job.Namespace, clone, changes...); err != nil {
 		return Clone{}, err
 	}
 	// Other flags may have changed the command's words, and the changes its slots.

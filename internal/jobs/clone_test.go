@@ -147,3 +147,51 @@ spec:
 		})
 	}
 }
+
+// TestCloneWithRuntime: a clone with another runtime has the kind of that one, which is of the namespace or of the cluster.
+func TestCloneWithRuntime(t *testing.T) {
+	t.Parallel()
+	const spec = "\nspec: {mlPolicy: {numNodes: 1, torch: {}}, template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {containers: [{name: node, image: i}]}}}}}]}}}"
+	ofNamespace := object(t, "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainingRuntime\nmetadata: {name: own}"+spec)
+	ofCluster := object(t, "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: ClusterTrainingRuntime\nmetadata: {name: all}"+spec)
+	ofCluster.SetNamespace("")
+	own := Change{Field: "runtime", Value: "own"}
+	for name, test := range map[string]struct {
+		kind, name string
+		changes    []Change
+		want       map[string]any
+		err        string
+	}{
+		"of the namespace":  {"ClusterTrainingRuntime", "all", []Change{own}, map[string]any{"kind": "TrainingRuntime", "name": "own"}, ""},
+		"of the cluster":    {"TrainingRuntime", "own", []Change{{Field: "runtime", Value: "all"}}, map[string]any{"kind": "ClusterTrainingRuntime", "name": "all"}, ""},
+		"its kind is given": {"TrainingRuntime", "own", []Change{own, {Field: "spec.runtimeRef.kind", Value: "ClusterTrainingRuntime"}}, map[string]any{"kind": "ClusterTrainingRuntime", "name": "own"}, ""},
+		"unknown":           {"TrainingRuntime", "own", []Change{{Field: "runtime", Value: "owm"}}, nil, `runtime "owm" not found; did you mean own?`},
+		"the same job":      {"TrainingRuntime", "own", []Change{{Field: "workers", Value: "3"}}, map[string]any{"kind": "TrainingRuntime", "name": "own"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := object(t, fmt.Sprintf("apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: train}\nspec: {runtimeRef: {kind: %s, name: %s}, trainer: {numNodes: 2, command: [train]}}", test.kind, test.name))
+			c, _ := newServer(t, job, ofNamespace.DeepCopy(), ofCluster.DeepCopy())
+			for way, clone := range map[string]func() (Clone, error){
+				"by changes": func() (Clone, error) { return c.Clone(t.Context(), FromObject(job), "next", test.changes...) },
+				"by a specification": func() (Clone, error) {
+					return c.CloneEdited(t.Context(), FromObject(job), "next", func(*Spec) {}, test.changes...)
+				},
+			} {
+				made, err := clone()
+				if test.err != "" {
+					if err == nil || err.Error() != test.err {
+						t.Errorf("%s: %v, want %s", way, err, test.err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(test.want, valueAt(made.Job.Object, "spec.runtimeRef")); diff != "" {
+					t.Errorf("%s (-want +got)\n%s", way, diff)
+				}
+			}
+		})
+	}
+}

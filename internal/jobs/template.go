@@ -169,7 +169,7 @@ func (c *Client) JobFromTemplate(ctx context.Context, namespace, name string, t 
 		return nil, err
 	}
 	job := &unstructured.Unstructured{Object: filled}
-	if err := Apply(job, changes...); err != nil {
+	if err := c.apply(ctx, namespace, job, changes...); err != nil {
 		return nil, err
 	}
 	if name == "" {

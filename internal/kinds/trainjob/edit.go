@@ -81,8 +81,9 @@ func (Editor) SetEnv(job *unstructured.Unstructured, name, value string) error {
 	return unstructured.SetNestedSlice(job.Object, kinds.SetVariable(env, name, value), "spec", "trainer", "env")
 }
 
-// SetRuntime sets the name of the runtime.
+// SetRuntime sets the name of the runtime. It removes the kind of the one before, which the new one may not have.
 func (Editor) SetRuntime(job *unstructured.Unstructured, name string) error {
+	unstructured.RemoveNestedField(job.Object, "spec", "runtimeRef", "kind")
 	return unstructured.SetNestedField(job.Object, name, "spec", "runtimeRef", "name")
 }
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from copy import deepcopy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
-from openshift_ai_sdk.training import _changes
+from openshift_ai_sdk.training import JobNotFoundError, _changes, _clone, _kinds
+from openshift_ai_sdk.training._job_ref import JobRef
 
 CASES: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).resolve().parents[4] / "internal" / "jobs" / "testdata" / "changes.yaml").read_text()
@@ -35,3 +38,38 @@ def test_changes_are_those_of_the_command_line(case: dict[str, Any]) -> None:
         return
     assert problems == []
     assert {path: value_at(job, path) for path in case["want"]} == case["want"]
+
+
+def cloned(kind: str, name: str, changes: dict[str, Any]) -> Any:
+    """Return the runtimeRef of a clone in a cluster with the TrainingRuntime own and the ClusterTrainingRuntime all."""
+    job = {
+        "apiVersion": _kinds.TRAIN_JOB.api_version,
+        "kind": "TrainJob",
+        "metadata": {"name": "train", "namespace": "team", "uid": "u"},
+        "spec": {"runtimeRef": {"kind": kind, "name": name}, "trainer": {"command": ["train.py"]}},
+    }
+    there = {("TrainingRuntime", "own"), ("ClusterTrainingRuntime", "all")}
+
+    async def find_job(*_: object) -> Any:
+        return SimpleNamespace(object=deepcopy(job), report=None)
+
+    async def find(resource: Any, namespace: str | None, name: str) -> Any:
+        assert (namespace is None) == (resource.kind == "ClusterTrainingRuntime")
+        return {"metadata": {"name": name}} if (resource.kind, name) in there else None
+
+    async def list_all(resource: Any, namespace: str | None) -> Any:
+        return [{"metadata": {"name": name}} for kind, name in there if kind == resource.kind], None
+
+    cluster: Any = SimpleNamespace(api=SimpleNamespace(find=find, list=list_all), find=find_job)
+    ref = JobRef("TrainJob", "team", "train")
+    return asyncio.run(_clone.clone(cluster, ref, "next", changes, "client"))["spec"]["runtimeRef"]
+
+
+def test_a_clone_with_another_runtime_has_its_kind() -> None:
+    assert cloned("ClusterTrainingRuntime", "all", {"runtime": "own"}) == {"kind": "TrainingRuntime", "name": "own"}
+    assert cloned("TrainingRuntime", "own", {"runtime": "all"}) == {"kind": "ClusterTrainingRuntime", "name": "all"}
+    assert cloned("TrainingRuntime", "own", {"workers": 3}) == {"kind": "TrainingRuntime", "name": "own"}
+    given = {"runtime": "own", "spec.runtimeRef.kind": "ClusterTrainingRuntime"}
+    assert cloned("TrainingRuntime", "own", given) == {"kind": "ClusterTrainingRuntime", "name": "own"}
+    with pytest.raises(JobNotFoundError, match="runtime 'al' does not exist; did you mean all"):
+        cloned("TrainingRuntime", "own", {"runtime": "al"})

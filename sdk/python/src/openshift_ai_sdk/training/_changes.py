@@ -230,6 +230,8 @@ def set_runtime(manifest: Json, value: object) -> None:
     if not is_train_job(manifest):
         raise ChangeError("an MPIJob has no runtime")
     set_path(manifest, "spec.runtimeRef.name", value)
+    # The runtime before may be of another kind.
+    set_path(manifest, "spec.runtimeRef.kind", None)
 
 
 def check_deadline(value: Any) -> str:

@@ -11,6 +11,7 @@ from openshift_ai_sdk.training import _changes, _ranks
 from openshift_ai_sdk.training._cluster import Cluster
 from openshift_ai_sdk.training._driver import Json
 from openshift_ai_sdk.training._job_ref import JobRef
+from openshift_ai_sdk.training._trainer_runtime import settle_runtime
 from openshift_ai_sdk.training._written import as_written, masked_in, written_in
 from openshift_ai_sdk.training.errors import InvalidJobError, JobNotFoundError
 
@@ -32,6 +33,8 @@ async def clone(
         problems = list(masked_in(manifest))
     if problems:
         raise InvalidJobError(problems)
+    if "runtime" in changes and not manifest["spec"]["runtimeRef"].get("kind"):
+        await settle_runtime(cluster, manifest)
     note = await _ranks.follow(cluster, original, manifest)
     if note:
         warnings.warn(note, stacklevel=2)

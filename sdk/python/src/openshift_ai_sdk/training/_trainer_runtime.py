@@ -31,6 +31,19 @@ async def with_runtime(cluster: Cluster, manifest: Json, launch: LaunchOptions |
         JobNotFoundError: There is no such runtime.
     """
     manifest = deepcopy(manifest)
+    runtime = await settle_runtime(cluster, manifest)
+    runtime_command(manifest, runtime, launch or LaunchOptions())
+    if patched_by_us(manifest) is not None:
+        fit_patch(manifest, runtime, overrides=not await has_runtime_patches(cluster))
+    return manifest
+
+
+async def settle_runtime(cluster: Cluster, manifest: Json) -> Json:
+    """Write the kind of a TrainJob's runtime into the job, which is changed, and return the runtime.
+
+    Raises:
+        JobNotFoundError: There is no such runtime.
+    """
     ref, namespace = manifest["spec"]["runtimeRef"], manifest["metadata"]["namespace"]
     names: list[str] = []
     for resource in RUNTIMES:
@@ -40,10 +53,7 @@ async def with_runtime(cluster: Cluster, manifest: Json, launch: LaunchOptions |
         runtime = await cluster.api.find(resource, scope, ref["name"])
         if runtime is not None:
             ref["kind"] = resource.kind
-            runtime_command(manifest, runtime, launch or LaunchOptions())
-            if patched_by_us(manifest) is not None:
-                fit_patch(manifest, runtime, overrides=not await has_runtime_patches(cluster))
-            return manifest
+            return runtime
         try:
             names += [item["metadata"]["name"] for item in (await cluster.api.list(resource, scope))[0]]
         except NotSupportedError:
