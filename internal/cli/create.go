@@ -168,7 +168,8 @@ func (o *createOptions) objects(ctx context.Context, c *jobs.Client, namespace s
 // create creates one job, or validates it.
 func (o *createOptions) create(ctx context.Context, c *jobs.Client, object *unstructured.Unstructured) error {
 	job := jobs.FromObject(object)
-	if queue := object.GetLabels()[mpi.LabelQueue]; queue != "" && job.Suspended() && !o.quiet {
+	isHeld, _ := mpi.ParseSuspendInQueue(object.GetAnnotations())
+	if queue := object.GetLabels()[mpi.LabelQueue]; queue != "" && job.Suspended() && !isHeld && !o.quiet {
 		say(o.ErrOut, "note: queue %s starts the job when it has capacity, although the job is created suspended; run %s suspend %s -n %s to prevent that", queue, o.name, job.Name, job.Namespace)
 	}
 	if o.dryRun == jobs.DryRunClient {

@@ -184,6 +184,7 @@ kind: MPIJob
 metadata:
   annotations:
     mpi.opendatahub.io/preferred-topology: example.com/rack
+    mpi.opendatahub.io/suspend-in-queue: "true"
     opendatahub.io/connections: data,model
   labels:
     a: b
@@ -376,6 +377,7 @@ kind: TrainJob
 metadata:
   annotations:
     mpi.opendatahub.io/required-topology: example.com/rack
+    mpi.opendatahub.io/suspend-in-queue: "true"
   labels:
     kueue.x-k8s.io/priority-class: high
     kueue.x-k8s.io/queue-name: team

@@ -58,7 +58,7 @@ func ChangeNames() []string {
 	return append(slices.Sorted(maps.Keys(setters)), "env.NAME", "label.NAME")
 }
 
-// Apply writes changes into a job, in order. It fails with InvalidError about the first change that is not possible.
+// Apply writes changes into a job, in order. A job that is suspended and in a queue then stays suspended in the queue, too. It fails with InvalidError about the first change that is not possible.
 func Apply(job *unstructured.Unstructured, changes ...Change) error {
 	for _, change := range changes {
 		if err := applyOne(job, change); err != nil {
@@ -68,6 +68,7 @@ func Apply(job *unstructured.Unstructured, changes ...Change) error {
 			return Invalid(FieldError{Field: "set", Value: change.String(), Reason: err.Error()})
 		}
 	}
+	suspendInQueue(job)
 	return nil
 }
 
@@ -92,6 +93,19 @@ func (c *Client) apply(ctx context.Context, namespace string, job *unstructured.
 
 // runtimeKind is the path of the kind of a TrainJob's runtime.
 var runtimeKind = []string{"spec", "runtimeRef", "kind"}
+
+// suspendInQueue has a job that is suspended by its own field, which Kueue resets, stay suspended in its queue.
+func suspendInQueue(job *unstructured.Unstructured) {
+	suspended, _, err := unstructured.NestedBool(job.Object, editorFor(job.GetKind()).SuspendPath()...)
+	if err == nil && suspended && job.GetLabels()[mpi.LabelQueue] != "" {
+		annotations := job.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[mpi.AnnotationSuspendInQueue] = "true"
+		job.SetAnnotations(annotations)
+	}
+}
 
 func applyOne(job *unstructured.Unstructured, change Change) error {
 	editor := editorFor(job.GetKind())
@@ -147,6 +161,9 @@ func setSuspend(editor kinds.Editor, job *unstructured.Unstructured, value strin
 	suspend, err := strconv.ParseBool(value)
 	if err != nil {
 		return errors.New("must be true or false")
+	}
+	if !suspend {
+		unstructured.RemoveNestedField(job.Object, "metadata", "annotations", mpi.AnnotationSuspendInQueue)
 	}
 	return unstructured.SetNestedField(job.Object, suspend, editor.SuspendPath()...)
 }

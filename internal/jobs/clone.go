@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // Clone is a new job that is made from another.
@@ -52,7 +54,8 @@ func (c *Client) clone(ctx context.Context, job Job, name string, changes ...Cha
 	return Clone{Original: original, Job: clone, Note: note}, nil
 }
 
-// UserFields returns a copy of a job without the fields that the API server, controllers and the operator have added.
+// UserFields returns a copy of a job without the fields that the API server, controllers and the operator have added, and without
+// its suspension in a queue.
 func UserFields(job *unstructured.Unstructured) *unstructured.Unstructured {
 	clean := &unstructured.Unstructured{Object: map[string]any{"apiVersion": job.GetAPIVersion(), "kind": job.GetKind()}}
 	clean.SetName(job.GetName())
@@ -62,6 +65,7 @@ func UserFields(job *unstructured.Unstructured) *unstructured.Unstructured {
 	for _, name := range addedAnnotations {
 		delete(annotations, name)
 	}
+	delete(annotations, mpi.AnnotationSuspendInQueue)
 	if len(annotations) > 0 {
 		clean.SetAnnotations(annotations)
 	}

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -72,6 +73,11 @@ func TestEditedKeepsSecrets(t *testing.T) {
 	unstructured.RemoveNestedField(want.Object, "spec", "x")
 	if diff := cmp.Diff(UserFields(want).Object, made.Job.Object); diff != "" {
 		t.Errorf("the new job (-want +got)\n%s", diff)
+	}
+
+	made, err = Edited(from, edited(t, text, "note: mine", "note: mine\n    mpi.opendatahub.io/suspend-in-queue: \"true\"\n    mpi.opendatahub.io/created-by: ann"))
+	if want := map[string]string{"note": "mine", "mpi.opendatahub.io/suspend-in-queue": "true"}; err != nil || !maps.Equal(made.Job.GetAnnotations(), want) {
+		t.Errorf("suspended in its queue: %v, %v", made.Job.GetAnnotations(), err)
 	}
 
 	for name, test := range map[string]struct {

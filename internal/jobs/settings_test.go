@@ -211,7 +211,7 @@ var withoutSetting = map[string]string{
 	mpi.AnnotationPreferredTopology: "it is the prefix prefer: of topology",
 	mpi.AnnotationRequeues:          "it tunes gangTimeout, which few jobs need",
 	mpi.AnnotationSilence:           "it can be set on a running job, with kubectl annotate",
-	mpi.AnnotationSuspendInQueue:    "suspend and resume set it",
+	mpi.AnnotationSuspendInQueue:    "suspend sets it for a job in a queue",
 	mpi.AnnotationTraceParent:       "programs that create jobs set it",
 }
 

@@ -299,6 +299,10 @@ func (s Spec) annotations() map[string]string {
 	if s.Profile {
 		annotations[mpi.AnnotationProfile] = "true"
 	}
+	if s.Suspend && s.labels()[mpi.LabelQueue] != "" {
+		// Kueue resumes a job that is only suspended by its own field.
+		annotations[mpi.AnnotationSuspendInQueue] = "true"
+	}
 	if s.WaitForQuota {
 		annotations[mpi.AnnotationWaitForQuota] = "true"
 	}

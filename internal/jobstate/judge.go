@@ -31,8 +31,8 @@ type Outcome struct {
 	// that its creation is no change.
 	Launcher *Tally
 	Workers  Tally
-	// PodsMayStart is false while pods of an earlier job of the same name are there, and while the job waits for its turn
-	// to have all of its pods placed.
+	// PodsMayStart is false while pods of an earlier job of the same name are there, while the job waits for its turn
+	// to have all of its pods placed, and while its user keeps it out of its queue.
 	PodsMayStart bool
 	// LauncherMayStart is false until the workers are ready, if the job requires that, and while the host name of a
 	// worker still belongs to a terminating pod, which the launcher would try to connect to.
@@ -56,7 +56,7 @@ type Tally struct {
 func Judge(j mpi.Job, o Observed) Outcome {
 	finish := finished(j, o)
 	out := Outcome{Workers: tallyWorkers(j, o), Launcher: tallyLauncher(o)}
-	out.PodsMayStart = len(o.Earlier) == 0 && !heldByQuota(j, o) && (o.Gang == nil || !o.Gang.Hold && !o.Gang.Evict)
+	out.PodsMayStart = len(o.Earlier) == 0 && !heldByQuota(j, o) && !heldByUser(j, o) && (o.Gang == nil || !o.Gang.Hold && !o.Gang.Evict)
 	out.LauncherMayStart = out.PodsMayStart && launcherMayStart(j, o, out.Workers)
 	switch {
 	case finish != nil:
@@ -259,3 +259,6 @@ func (t *Tally) add(pod *corev1.Pod) {
 func heldByQuota(j mpi.Job, o Observed) bool {
 	return len(o.Shortages) > 0 && !j.Lifecycle.Suspended && j.ControlsPods()
 }
+
+// heldByUser reports whether a job's user keeps it out of its queue, which may have admitted it before its Workload was deactivated.
+func heldByUser(j mpi.Job, o Observed) bool { return j.SuspendedInQueue && o.Queue != nil }

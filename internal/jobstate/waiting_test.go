@@ -55,6 +55,26 @@ func TestTextsOfWaitingGangs(t *testing.T) {
 	}
 }
 
+// TestSuspendedInQueue: a job that is created suspended in a queue starts no pods, even if Kueue admits it first.
+func TestSuspendedInQueue(t *testing.T) {
+	t.Parallel()
+	held := mpitest.Job(2, func(j *mpi.Job) { j.SuspendedInQueue = true })
+	for name, test := range map[string]struct {
+		job   mpi.Job
+		queue *jobstate.QueueState
+		want  bool
+	}{
+		"suspended by its user":    {held, &jobstate.QueueState{Name: "team"}, false},
+		"suspended, but no queue":  {held, nil, true},
+		"not suspended in a queue": {mpitest.Job(2), &jobstate.QueueState{Name: "team"}, true},
+	} {
+		out := jobstate.Judge(test.job, jobstate.Observed{Now: mpitest.Now, Queue: test.queue})
+		if out.PodsMayStart != test.want || out.LauncherMayStart && !test.want {
+			t.Errorf("%s: pods may start: %t, launcher: %t", name, out.PodsMayStart, out.LauncherMayStart)
+		}
+	}
+}
+
 func TestGangGivesUp(t *testing.T) {
 	t.Parallel()
 	for want, state := range map[string]jobstate.GangState{

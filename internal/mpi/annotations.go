@@ -101,7 +101,7 @@ func annotations() []Annotation {
 		{
 			Name: AnnotationSuspendInQueue, On: jobs, check: errorsOf(ParseSuspendInQueue),
 			Values: "`true` or `false`", Default: "`false`",
-			Description: "Suspends a job that is in a Kueue queue; `kubectl odh mpijob suspend` and `resume` set and remove it.",
+			Description: "Suspends a job that is in a Kueue queue; `kubectl odh mpijob create --suspend` and `suspend` set it, `resume` removes it.",
 		},
 		{
 			Name: AnnotationRequeues, On: []string{KindMPIJob}, check: errorsOf(ParseRequeues),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from openshift_ai_sdk.training import JobNotFoundError, _changes, _clone, _kinds
+from openshift_ai_sdk.training import JobNotFoundError, MPIJob, _changes, _clone, _kinds, _written
 from openshift_ai_sdk.training._job_ref import JobRef
 
 CASES: list[dict[str, Any]] = yaml.safe_load(
@@ -38,6 +38,23 @@ def test_changes_are_those_of_the_command_line(case: dict[str, Any]) -> None:
         return
     assert problems == []
     assert {path: value_at(job, path) for path in case["want"]} == case["want"]
+
+
+@pytest.mark.parametrize("runtime", [None, "mpi"])
+@pytest.mark.parametrize("queue", [None, "team"])
+def test_a_job_that_is_created_suspended_stays_suspended_in_its_queue(runtime: str | None, queue: str | None) -> None:
+    job = MPIJob("train", image="i", command="x", runtime=runtime, queue=queue, suspend=True)
+    annotations = {"mpi.opendatahub.io/suspend-in-queue": "true"} if queue else None
+    assert _written.is_suspended(job.manifest)
+    assert job.manifest["metadata"].get("annotations") == annotations
+    found = {**job.manifest, "metadata": {**job.manifest["metadata"], "namespace": "team", "uid": "u"}}
+    # Created again as it was it stays suspended; its copy is not suspended.
+    again = _changes.written_again(found)
+    assert _written.is_suspended(again)
+    assert again["metadata"].get("annotations") == annotations
+    copied = _written.as_written(found)
+    assert not _written.is_suspended(copied)
+    assert "annotations" not in copied["metadata"]
 
 
 def cloned(kind: str, name: str, changes: dict[str, Any]) -> Any:

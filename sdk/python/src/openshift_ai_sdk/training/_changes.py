@@ -14,7 +14,7 @@ from openshift_ai_sdk.training import _quantity
 from openshift_ai_sdk.training._command import is_command, words_of
 from openshift_ai_sdk.training._driver import Json
 from openshift_ai_sdk.training._duration import parse_duration
-from openshift_ai_sdk.training._kinds import LABEL_QUEUE, TRAIN_JOB, is_train_job
+from openshift_ai_sdk.training._kinds import ANNOTATION_SUSPEND_IN_QUEUE, LABEL_QUEUE, TRAIN_JOB, is_train_job
 from openshift_ai_sdk.training._resources import NVIDIA_GPU, is_gpu, request_limits
 from openshift_ai_sdk.training._similar import nearest
 from openshift_ai_sdk.training._value_rules import (
@@ -26,7 +26,7 @@ from openshift_ai_sdk.training._value_rules import (
     problems_of_labels,
     whole,
 )
-from openshift_ai_sdk.training._written import as_written, is_suspended, suspend_path
+from openshift_ai_sdk.training._written import as_written, is_suspended, is_suspended_in_queue, suspend_path
 from openshift_ai_sdk.training.errors import Problem
 from openshift_ai_sdk.training.models import Remedy
 
@@ -93,7 +93,15 @@ def apply(manifest: Json, changes: Mapping[str, Any]) -> list[Problem]:
                 set_path(manifest, name, value)
         except ChangeError as error:
             problems.append(Problem(name, str(error)))
+    suspend_in_queue(manifest)
     return problems
+
+
+def suspend_in_queue(manifest: Json) -> None:
+    """Have a job that is suspended by its own field, which Kueue resets, stay suspended in its queue."""
+    meta = manifest["metadata"]
+    if is_suspended(manifest) and (meta.get("labels") or {}).get(LABEL_QUEUE):
+        meta["annotations"] = {**(meta.get("annotations") or {}), ANNOTATION_SUSPEND_IN_QUEUE: "true"}
 
 
 def number(mpi_path: str, train_path: str) -> Setting:
@@ -258,6 +266,8 @@ def check_suspend(value: object) -> str:
 def set_suspend(manifest: Json, value: object) -> None:
     """Change whether the job is created suspended."""
     set_path(manifest, suspend_path(manifest["kind"]), value)
+    if not value:
+        (manifest["metadata"].get("annotations") or {}).pop(ANNOTATION_SUSPEND_IN_QUEUE, None)
 
 
 def check_amount(resource: str) -> Callable[[object], str]:
@@ -322,6 +332,8 @@ def written_again(job: Json) -> Json:
     manifest = as_written(job)
     if is_suspended(job):
         set_path(manifest, suspend_path(job["kind"]), True)
+    if is_suspended_in_queue(job):
+        manifest["metadata"].setdefault("annotations", {})[ANNOTATION_SUSPEND_IN_QUEUE] = "true"
     return manifest
 
 

@@ -29,6 +29,7 @@ JOB_REPORT = Resource("mpi.opendatahub.io/v1alpha1", "JobReport", "jobreports")
 POD = Resource("v1", "Pod", "pods")
 
 LABEL_QUEUE = "kueue.x-k8s.io/queue-name"
+ANNOTATION_SUSPEND_IN_QUEUE = "mpi.opendatahub.io/suspend-in-queue"
 
 
 def is_train_job(manifest: Json) -> bool:

@@ -10,7 +10,7 @@ from openshift_ai_sdk.training._command import flags_of, launched, words_of
 from openshift_ai_sdk.training._driver import Json
 from openshift_ai_sdk.training._duration import parse_duration
 from openshift_ai_sdk.training._job_spec import JobSpec
-from openshift_ai_sdk.training._kinds import LABEL_QUEUE, MPI_JOB, TRAIN_JOB
+from openshift_ai_sdk.training._kinds import ANNOTATION_SUSPEND_IN_QUEUE, LABEL_QUEUE, MPI_JOB, TRAIN_JOB
 from openshift_ai_sdk.training._pods import OUTPUT_DIR, PREFER, added_volumes, toleration_of, with_unique_mounts
 from openshift_ai_sdk.training._resources import as_resources, resource_lists
 from openshift_ai_sdk.training._trainer_runtime import CONTAINER, runtime_patch
@@ -63,6 +63,9 @@ def metadata(spec: JobSpec, namespace: str | None) -> Json:
         annotations[ANNOTATION_RDMA] = spec.rdma
     if spec.profile:
         annotations[ANNOTATION_PROFILE] = "true"
+    if spec.suspend and labels.get(LABEL_QUEUE):
+        # Kueue resumes a job that is only suspended by its own field.
+        annotations[ANNOTATION_SUSPEND_IN_QUEUE] = "true"
     if spec.wait_for_quota:
         annotations[ANNOTATION_WAIT_FOR_QUOTA] = "true"
     if spec.topology:

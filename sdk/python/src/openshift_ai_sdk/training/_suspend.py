@@ -6,14 +6,13 @@ from openshift_ai_sdk.training import _changes
 from openshift_ai_sdk.training._cluster import Cluster
 from openshift_ai_sdk.training._driver import Json
 from openshift_ai_sdk.training._job_ref import JobRef, is_finished
-from openshift_ai_sdk.training._kinds import LABEL_QUEUE, TRAIN_JOB, Resource
-from openshift_ai_sdk.training._written import is_suspended
+from openshift_ai_sdk.training._kinds import ANNOTATION_SUSPEND_IN_QUEUE, LABEL_QUEUE, TRAIN_JOB, Resource
+from openshift_ai_sdk.training._written import is_suspended, is_suspended_in_queue
 from openshift_ai_sdk.training.errors import APIError, NotSupportedError, TrainingError
 
 WORKLOAD = Resource("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
 LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
 ANNOTATION_TIMEOUTS = "mpi.opendatahub.io/gang-timeouts"
-ANNOTATION_SUSPEND_IN_QUEUE = "mpi.opendatahub.io/suspend-in-queue"
 MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 
 
@@ -89,11 +88,6 @@ async def set_active(cluster: Cluster, namespace: str, uid: str, workload: Json 
         await cluster.api.driver.sleep(pause)
         workload = await workload_of(cluster, namespace, uid)
     raise TrainingError("the job's Workload keeps changing: try again")
-
-
-def is_suspended_in_queue(job: Json) -> bool:
-    """Return whether the user has suspended a job in its queue."""
-    return (job["metadata"].get("annotations") or {}).get(ANNOTATION_SUSPEND_IN_QUEUE) == "true"
 
 
 def rests(workload: Json) -> bool:

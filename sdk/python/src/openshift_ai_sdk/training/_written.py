@@ -9,17 +9,18 @@ from typing import Any
 import yaml
 
 from openshift_ai_sdk.training._driver import Json
-from openshift_ai_sdk.training._kinds import TRAIN_JOB, is_train_job
+from openshift_ai_sdk.training._kinds import ANNOTATION_SUSPEND_IN_QUEUE, TRAIN_JOB, is_train_job
 from openshift_ai_sdk.training._manifest import without_empty
 from openshift_ai_sdk.training._mask import MASKED
 from openshift_ai_sdk.training.errors import Problem
 
-# Annotations that the API server or the operator has set.
+# Annotations that the API server, the operator, and suspend have set.
 NOT_WRITTEN = (
     "kubectl.kubernetes.io/last-applied-configuration",
     "mpi.opendatahub.io/created-by",
     "mpi.opendatahub.io/suspend-set-by",
     "mpi.opendatahub.io/changed-by",
+    ANNOTATION_SUSPEND_IN_QUEUE,
 )
 # What is wrong with a secret in the report of a deleted job.
 AFTER_MASKING = "is masked in the report of the deleted job; set it again"
@@ -99,3 +100,8 @@ def is_suspended(job: Json) -> bool:
     """Return whether a job's own field says that it is suspended."""
     spec = job["spec"] if job["kind"] == TRAIN_JOB.kind else job["spec"].get("runPolicy") or {}
     return bool(spec.get("suspend"))
+
+
+def is_suspended_in_queue(job: Json) -> bool:
+    """Return whether the user has suspended a job in its queue."""
+    return (job["metadata"].get("annotations") or {}).get(ANNOTATION_SUSPEND_IN_QUEUE) == "true"
