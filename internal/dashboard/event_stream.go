@@ -11,7 +11,7 @@ type events struct {
 	control *http.ResponseController
 }
 
-// writeTimeout is how long a client may take to receive an event.
+// writeTimeout is how long a client may take to receive a response, an event of a stream, or a part of a download.
 const writeTimeout = 30 * time.Second
 
 // heartbeat is the time between two heartbeats of a stream, which keep its connection open through proxies.

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 )
 
@@ -25,7 +26,8 @@ const (
 	maxLogLines, maxLogWindow = 96 << 20, 64 << 10
 )
 
-// limiter limits how much is in use at once: in total, and by each user.
+// limiter limits how much is in use at once: in total, and by each user. The service accounts of a namespace are one user,
+// because who may create one may create any number.
 type limiter struct {
 	what        string
 	total, each int64
@@ -41,6 +43,7 @@ func newLimiter(what string, total, each int64) *limiter {
 
 // acquire takes an amount for a user until release is called. It fails with busyError instead of waiting.
 func (l *limiter) acquire(user string, amount int64) (release func(), err error) {
+	user = limitedAs(user)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -60,6 +63,18 @@ func (l *limiter) acquire(user string, amount int64) (release func(), err error)
 		}
 	}, nil
 }
+
+// limitedAs returns what a user is limited as: service accounts as their namespace.
+func limitedAs(user string) string {
+	if account, is := strings.CutPrefix(user, serviceAccountPrefix); is {
+		namespace, _, _ := strings.Cut(account, ":")
+		return serviceAccountPrefix + namespace
+	}
+	return user
+}
+
+// serviceAccountPrefix begins the names of service accounts, which continue with NAMESPACE:NAME.
+const serviceAccountPrefix = "system:serviceaccount:"
 
 // busyError is a request that is refused because too much is in use. It may be repeated after some seconds.
 type busyError struct {

@@ -149,6 +149,23 @@ func TestRequestsInWork(t *testing.T) {
 	expect("bob", http.MethodGet, "/glossary", "", http.StatusServiceUnavailable)
 }
 
+// TestServiceAccountsShareLimits: more service accounts do not get a tenant more of what all users share.
+func TestServiceAccountsShareLimits(t *testing.T) {
+	t.Parallel()
+	l := newLimiter("requests", 3, 2)
+	for _, test := range []struct {
+		user string
+		want bool
+	}{
+		{"system:serviceaccount:team:a", true}, {"system:serviceaccount:team:b", true}, {"system:serviceaccount:team:c", false},
+		{"system:serviceaccount:other:a", true}, {"ada", false},
+	} {
+		if _, err := l.acquire(test.user, 1); (err == nil) != test.want {
+			t.Errorf("%s: %v", test.user, err)
+		}
+	}
+}
+
 // TestStreamsOfAUser opens streams until a user may open no more: another user still may.
 func TestStreamsOfAUser(t *testing.T) {
 	b := newBackend(t)

@@ -2,7 +2,10 @@ package dashboard
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,64 @@ import (
 
 	"opendatahub.io/mpijob/internal/logstream"
 )
+
+// TestSlowDownload: a response that a client does not read ends, and a download continues in which a filter lets through no line for
+// longer than that.
+func TestSlowDownload(t *testing.T) {
+	b := newBackend(t)
+	serveJob(b)
+	b.Put(jobPod("train-worker-0", trainOwner))
+	const limit = 3 * time.Second
+	texts := []string{"skipped", "found"}
+	b.Log("train-worker-0", false).Source = func(<-chan struct{}) []byte {
+		if len(texts) == 0 {
+			return nil
+		}
+		if texts[0] == "found" {
+			time.Sleep(limit + time.Second)
+		}
+		line := fmt.Appendf(nil, "%s %s\n", time.Now().UTC().Format(time.RFC3339Nano), texts[0])
+		texts = texts[1:]
+		return line
+	}
+	serving := newServerFor(t, b, Options{}).httpServer()
+	if serving.WriteTimeout < requestTimeout || serving.WriteTimeout > 2*requestTimeout {
+		t.Errorf("a response may take %s", serving.WriteTimeout)
+	}
+	serving.WriteTimeout = limit
+	listening := httptest.NewUnstartedServer(nil)
+	listening.Config, listening.EnableHTTP2 = serving, true
+	listening.StartTLS()
+	t.Cleanup(listening.Close)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, listening.URL+"/api/v1/namespaces/team/jobs/mpijob/train/logs?download=true&grep=found", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer user-ada")
+	response, err := listening.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || !strings.HasSuffix(string(text), "] found\n") || response.ProtoMajor != 2 {
+		t.Errorf("%s, the file has %q: %v", response.Proto, text, err)
+	}
+}
+
+// TestLogsWithoutTheRight: neither a stream nor a download begins without the right to read logs.
+func TestLogsWithoutTheRight(t *testing.T) {
+	b := newBackend(t)
+	b.mayNot.Store(true)
+	serveJob(b)
+	server := newServerFor(t, b, Options{})
+	for _, query := range []string{"", "?download=true"} {
+		w := request(t, server, "user-ada", http.MethodGet, "/namespaces/team/jobs/mpijob/train/logs"+query, "")
+		if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), `"message":"you may not read the logs of pods in namespace team; ask for the role view"`) {
+			t.Errorf("%s: status %d: %s", query, w.Code, w.Body)
+		}
+	}
+}
 
 // TestLogIsDownloaded downloads a log as text and as JSON, with filters.
 func TestLogIsDownloaded(t *testing.T) {

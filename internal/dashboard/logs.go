@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -32,14 +31,16 @@ func (s *Server) streamLogs(c *call, w http.ResponseWriter) error {
 	}
 	options.Selector, options.Place, options.Hosts = labels.Set(job.PodLabels()).String(), c.jobs.OwnPlace(c.ctx, job), job.Hosts()
 	s.bound(c, &options)
+	if job.Object != nil {
+		if allowed, err := c.may(c.ctx, "get", corev1.Resource("pods/log"), job.Namespace); err != nil {
+			return err
+		} else if !allowed {
+			return &forbiddenError{"you may not read the logs of pods in namespace " + job.Namespace + "; ask for the role view"}
+		}
+	}
 	if download != "" {
 		options.Follow = false
 		return s.downloadLogs(c, job, options, download == downloadJSON, w)
-	}
-	if job.Object != nil {
-		if allowed, err := c.may(c.ctx, "get", corev1.Resource("pods/log"), job.Namespace); err != nil || !allowed {
-			return errors.Join(err, jobs.Invalid(jobs.FieldError{Reason: "you may not read the logs of pods in namespace " + job.Namespace + "; ask for the role view"}))
-		}
 	}
 	out := &logWriter{out: newEvents(w), sent: parsePosition(c.Header.Get("Last-Event-ID"))}
 	out.resumed = resumption{sent: maps.Clone(out.sent), again: map[string]int{}}
@@ -112,6 +113,7 @@ func (s *Server) downloadLogs(c *call, job jobs.Job, options logstream.Options, 
 		return storedErr
 	}
 	file := newLogFile(w, job, asJSON)
+	defer file.limitWrite()
 	if stored != nil {
 		defer closed()
 		options.Open = nil
@@ -168,11 +170,19 @@ func newLogFile(w http.ResponseWriter, job jobs.Job, asJSON bool) *logFile {
 	w.Header().Set("Content-Type", contentType)
 	// Names of Kubernetes objects need no quoting.
 	w.Header().Set("Content-Disposition", `attachment; filename="`+job.Namespace+"-"+job.Name+"."+ending+`"`)
+	f.unlimitWrite()
 	return f
 }
 
+// limitWrite limits how long the client may take to receive what is written next.
+func (f *logFile) limitWrite() { _ = f.control.SetWriteDeadline(time.Now().Add(writeTimeout)) }
+
+// unlimitWrite ends the limit: reading logs may find no line for long that a filter lets through.
+func (f *logFile) unlimitWrite() { _ = f.control.SetWriteDeadline(time.Time{}) }
+
 func (f *logFile) lines(lines []logstream.Line) error {
-	_ = f.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	f.limitWrite()
+	defer f.unlimitWrite()
 	for _, line := range lines {
 		var err error
 		if f.json != nil {
@@ -184,7 +194,7 @@ func (f *logFile) lines(lines []logstream.Line) error {
 			return err
 		}
 	}
-	return nil
+	return f.control.Flush()
 }
 
 // note writes a text about the lines, if it is not empty.

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -24,6 +25,8 @@ type backend struct {
 	reviews, requests atomic.Int64
 	// revoked makes it accept no token any more.
 	revoked atomic.Bool
+	// mayNot makes it allow nothing.
+	mayNot atomic.Bool
 }
 
 func newBackend(t *testing.T) *backend {
@@ -44,7 +47,7 @@ func newBackend(t *testing.T) *backend {
 	b.Mux.HandleFunc("POST /apis/authorization.k8s.io/v1/selfsubjectaccessreviews", func(w http.ResponseWriter, _ *http.Request) {
 		b.requests.Add(1)
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","status":{"allowed":true}}`))
+		_, _ = fmt.Fprintf(w, `{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectAccessReview","status":{"allowed":%t}}`, !b.mayNot.Load())
 	})
 	b.Mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		b.requests.Add(1)

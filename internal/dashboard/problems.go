@@ -14,7 +14,7 @@ import (
 // Problem is the body of a response that is an error.
 type Problem struct {
 	// Code identifies the kind of error: Invalid, Rejected, NotFound, Ambiguous, Deleted, Ended, Exists, Forbidden, Unauthorized,
-	// Unavailable, NotInstalled or Internal.
+	// Unavailable, Busy (the user has too many requests at once), NotInstalled or Internal.
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	// Fields are the errors of fields of the request.
@@ -39,6 +39,11 @@ var errUnauthorized = errors.New("log in again: the login has expired")
 
 // errMediaType is a request whose body is no JSON.
 var errMediaType = errors.New("the body must be application/json")
+
+// forbiddenError is a request that the user has no right to.
+type forbiddenError struct{ message string }
+
+func (e *forbiddenError) Error() string { return e.message }
 
 func writeProblem(w http.ResponseWriter, status int, problem Problem) { writeJSON(w, status, problem) }
 
@@ -75,7 +80,14 @@ func problemOf(err error) (int, Problem) {
 		return http.StatusUnprocessableEntity, Problem{Code: "Rejected", Message: rejected.Error(), Reasons: rejected.Reasons}
 	}
 	if busy, is := errors.AsType[*busyError](err); is {
-		return busy.status, Problem{Code: "Unavailable", Message: busy.message}
+		code := "Unavailable"
+		if busy.status == http.StatusTooManyRequests {
+			code = "Busy"
+		}
+		return busy.status, Problem{Code: code, Message: busy.message}
+	}
+	if forbidden, is := errors.AsType[*forbiddenError](err); is {
+		return http.StatusForbidden, Problem{Code: "Forbidden", Message: forbidden.message}
 	}
 	if errors.Is(err, errMediaType) {
 		return http.StatusUnsupportedMediaType, Problem{Code: "Invalid", Message: err.Error()}

@@ -38,8 +38,6 @@ type Options struct {
 	BasePath string
 	// TrustProxy accepts the token in the header X-Forwarded-Access-Token. Only a proxy may then reach the server.
 	TrustProxy bool
-	// LogoutPath is the path of the proxy that ends the login, such as /oauth/sign_out; empty for none.
-	LogoutPath string
 	// Program is how the command line is called in the commands that pages show; empty for "oc odh mpijob".
 	Program string
 	// Prometheus is the URL of a Prometheus or Thanos that users may ask with their tokens; empty for none. PrometheusCA is
@@ -202,6 +200,8 @@ func (s *Server) Run(ctx context.Context, started func(net.Addr)) error {
 func (s *Server) httpServer() *http.Server {
 	return &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
+		// Streams and downloads, which take longer, set the deadline of each write.
+		WriteTimeout: requestTimeout + writeTimeout,
+		ErrorLog:     slog.NewLogLogger(slog.Default().Handler(), slog.LevelDebug),
 	}
 }
