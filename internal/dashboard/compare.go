@@ -21,16 +21,25 @@ type ComparisonSection struct {
 	Rows  []jobs.ComparedValue `json:"rows"`
 }
 
-// compare compares two jobs.
+// compare compares two jobs. With the parameter uid for each of them, a deleted job is found by its report if another job has its name.
 func (s *Server) compare(c *call) (any, error) {
 	var found [2]jobs.Job
 	var errs [2]error
-	references := list(c.URL.Query(), "job")
+	references, uids := list(c.URL.Query(), "job"), list(c.URL.Query(), "uid")
 	if len(references) != 2 {
 		return nil, jobs.Invalid(jobs.FieldError{Field: "job", Reason: "must name two jobs, as KIND/NAME"})
 	}
+	if len(uids) != 0 && len(uids) != 2 {
+		return nil, jobs.Invalid(jobs.FieldError{Field: "uid", Reason: "must be set for both jobs or for none"})
+	}
+	// The command line names jobs without UIDs.
+	isNamed := true
 	for i, reference := range references {
 		found[i], errs[i] = c.jobs.Find(c.ctx, c.namespace(), reference)
+		if len(uids) > 0 && (errs[i] != nil || string(found[i].UID) != uids[i]) {
+			isNamed = false
+			found[i], errs[i] = c.findUID(c.namespace(), reference, uids[i])
+		}
 	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, err
@@ -40,9 +49,10 @@ func (s *Server) compare(c *call) (any, error) {
 		prices = nil // an error in the prices does not keep jobs from being compared
 	}
 	result := jobs.Compare(found[0], found[1], prices, s.now())
-	shown := Comparison{Note: result.Note, Sections: []ComparisonSection{}, Commands: []Snippet{{
-		"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand([]string{"compare", found[0].String(), found[1].String(), "-n", c.namespace()}),
-	}}}
+	shown := Comparison{Note: result.Note, Sections: []ComparisonSection{}, Commands: []Snippet{}}
+	if isNamed {
+		shown.Commands = append(shown.Commands, Snippet{"Command line", "sh", s.options.Program + " " + phrase.QuoteCommand([]string{"compare", found[0].String(), found[1].String(), "-n", c.namespace()})})
+	}
 	for _, section := range []struct {
 		title string
 		rows  []jobs.ComparedValue

@@ -9,6 +9,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/dashboard"
+	"opendatahub.io/mpijob/internal/jobs"
 )
 
 // TestDeletedJobIsCloned clones a deleted job by its report, also while a new job has its name.
@@ -57,12 +58,21 @@ spec:
 	if form.Request.Spec.Image != "gone" || form.Request.Original != "mpijob/train" {
 		t.Errorf("the form is %+v", form.Request)
 	}
-	mpiJob(t, "deleted", "train", nil)
+	again := mpiJob(t, "deleted", "train", nil)
 	check("?uid=" + string(gone.UID))
 	mpiJob(t, "deleted", "other", nil)
 	compared := get[dashboard.Comparison](user, "namespaces/deleted/compare?job=mpijob/train&job=mpijob/other")
 	if !slices.ContainsFunc(compared.Sections, func(section dashboard.ComparisonSection) bool { return section.Title == "Fields" }) {
 		t.Errorf("the comparison is %+v", compared)
+	}
+
+	// A deleted job and the one that has its name now are two jobs.
+	uids := "&uid=" + string(gone.UID) + "&uid=" + string(again.UID)
+	namesakes := get[dashboard.Comparison](user, "namespaces/deleted/compare?job=mpijob/train&job=mpijob/train"+uids)
+	if !slices.ContainsFunc(namesakes.Sections, func(section dashboard.ComparisonSection) bool {
+		return slices.ContainsFunc(section.Rows, func(row jobs.ComparedValue) bool { return row.A == "gone" && row.B != "gone" })
+	}) || len(namesakes.Commands) > 0 {
+		t.Errorf("the comparison of namesakes is %+v", namesakes)
 	}
 
 	old := mpiJob(t, "deleted", "old", nil)

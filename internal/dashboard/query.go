@@ -34,7 +34,7 @@ const maxPageSize = 500
 type query struct {
 	text                                         string
 	namespaces, kinds, frameworks, phases, queue []string
-	users                                        []string
+	users, ids                                   []string
 	deleted                                      bool
 	sort                                         string
 	descending                                   bool
@@ -80,7 +80,7 @@ func durationOf(row *Row, now time.Time) time.Duration {
 func parseQuery(values url.Values) (query, error) {
 	q := query{
 		text: strings.ToLower(strings.TrimSpace(values.Get("q"))), namespaces: list(values, "namespace"), kinds: list(values, "kind"),
-		frameworks: list(values, "framework"), phases: list(values, "phase"), queue: list(values, "queue"), users: list(values, "user"),
+		frameworks: list(values, "framework"), phases: list(values, "phase"), queue: list(values, "queue"), users: list(values, "user"), ids: list(values, "id"),
 		deleted: values.Get("deleted") == "true", sort: cmp.Or(values.Get("sort"), "-created"), page: 1, size: 20,
 	}
 	var errs []jobs.FieldError
@@ -127,7 +127,7 @@ func list(values url.Values, name string) []string {
 }
 
 func (q query) matches(row *Row) bool {
-	return (q.deleted || !row.Deleted) && among(q.namespaces, row.Namespace) && among(q.kinds, row.Kind) && among(q.frameworks, row.Framework) &&
+	return (q.deleted || !row.Deleted) && among(q.ids, row.ID) && among(q.namespaces, row.Namespace) && among(q.kinds, row.Kind) && among(q.frameworks, row.Framework) &&
 		among(q.phases, row.Phase) && among(q.queue, row.Queue) && among(q.users, row.User) &&
 		(q.text == "" || strings.Contains(strings.ToLower(row.Name), q.text) || strings.Contains(strings.ToLower(row.Namespace), q.text) || strings.Contains(strings.ToLower(row.Reason), q.text))
 }

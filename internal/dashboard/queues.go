@@ -26,8 +26,9 @@ type Queue struct {
 	Running int64  `json:"running"`
 	// Resources are the quota of the ClusterQueue; empty if the user may not read it.
 	Resources []QueueResource `json:"resources"`
-	// Waiting are the jobs that wait in the queue, by position.
-	Waiting []Row `json:"waiting"`
+	// Waiting are the first jobs that wait in the queue, by position, and WaitingOmitted is how many more there are.
+	Waiting        []Row `json:"waiting"`
+	WaitingOmitted int   `json:"waitingOmitted,omitempty"`
 	// WaitP50 and WaitP90 are how many seconds jobs of the namespace have waited in the queue: half of them, and nine of ten,
 	// at most. Samples is the number of these jobs; 0 if there are none.
 	WaitP50 int64 `json:"waitP50,omitempty"`
@@ -128,6 +129,9 @@ func quantityText(value any) *resource.Quantity {
 	return &parsed
 }
 
+// maxWaiting is the maximum number of waiting jobs of a queue.
+const maxWaiting = 50
+
 // addWaiting adds to queues the jobs that wait in them, by position, and how long past jobs waited there.
 func addWaiting(queues []Queue, visible []*Row) {
 	waits, waiting := map[string][]int64{}, map[string][]Row{}
@@ -147,6 +151,8 @@ func addWaiting(queues []Queue, visible []*Row) {
 		slices.SortFunc(queue.Waiting, func(a, b Row) int {
 			return cmp.Or(cmp.Compare(position(&a), position(&b)), a.Created.Compare(b.Created))
 		})
+		queue.WaitingOmitted = max(0, len(queue.Waiting)-maxWaiting)
+		queue.Waiting = queue.Waiting[:len(queue.Waiting)-queue.WaitingOmitted]
 	}
 }
 

@@ -26,7 +26,7 @@ const jobPath = "/namespaces/{namespace}/jobs/{kind}/{name}"
 func (s *Server) routes() []route {
 	return []route{
 		{method: "GET", path: "/me", summary: "Who is logged in", out: Me{}, handle: s.me},
-		{method: "GET", path: "/jobs", summary: "A page of the jobs that the user may see", query: []string{"q", "namespace", "kind", "framework", "phase", "queue", "user", "deleted", "sort", "page", "size"}, out: List{}, handle: s.list},
+		{method: "GET", path: "/jobs", summary: "A page of the jobs that the user may see", query: []string{"q", "namespace", "kind", "framework", "phase", "queue", "user", "id", "deleted", "sort", "page", "size"}, out: List{}, handle: s.list},
 		{method: "GET", path: "/jobs/stream", summary: "Changes of jobs, as server-sent events", query: []string{"cursor", "namespace", "id"}, out: Changes{}, stream: s.streamList},
 		{method: "POST", path: "/jobs", summary: "Create or check a job", in: SpecRequest{}, out: Draft{}, handle: s.create},
 		{method: "GET", path: jobPath, summary: "A job with its report", query: []string{"uid"}, out: Detail{}, handle: s.detail},
@@ -43,7 +43,7 @@ func (s *Server) routes() []route {
 		{method: "GET", path: jobPath + "/metrics", summary: "What the pods of a job use", query: []string{"uid"}, out: Metrics{}, handle: s.metrics},
 		{method: "GET", path: jobPath + "/yaml", summary: "The YAML of a job", query: []string{"uid"}, out: Manifest{}, handle: s.manifest},
 		{method: "GET", path: jobPath + "/logs", summary: "The logs of a job, as server-sent events", query: []string{"uid", "container", "follow", "previous", "launcher", "ranks", "workers", "level", "grep", "since", "from", "to", "tail", "download"}, out: LogEvent{}, stream: s.streamLogs},
-		{method: "GET", path: "/namespaces/{namespace}/compare", summary: "Two jobs side by side", query: []string{"job"}, out: Comparison{}, handle: s.compare},
+		{method: "GET", path: "/namespaces/{namespace}/compare", summary: "Two jobs side by side", query: []string{"job", "uid"}, out: Comparison{}, handle: s.compare},
 		{method: "GET", path: "/namespaces", summary: "The namespaces that the user can select", out: Namespaces{}, handle: s.namespaces},
 		{method: "GET", path: "/namespaces/{namespace}/options", summary: "What a new job can use", out: Choices{}, handle: s.choices},
 		{method: "GET", path: "/namespaces/{namespace}/templates", summary: "The templates of a namespace", out: Templates{}, handle: s.templates},
@@ -59,6 +59,6 @@ func (s *Server) routes() []route {
 		{method: "DELETE", path: "/runtimes/{name}", summary: "Delete a runtime", query: []string{"namespace"}, out: ActionResult{}, handle: s.removeRuntime},
 		{method: "GET", path: "/runtimes/{name}/jobs", summary: "The jobs of a runtime that have not ended", query: []string{"namespace"}, out: RuntimeJobs{}, handle: s.runtimeJobs},
 		{method: "POST", path: "/runtimetests", summary: "Test a runtime", in: TestRequest{}, out: ActionResult{}, handle: s.test},
-		{method: "GET", path: "/usage", summary: "What jobs have held", query: []string{"since", "until", "sort", "by", "namespace"}, out: Usage{}, handle: s.usage},
+		{method: "GET", path: "/usage", summary: "What jobs have held", query: []string{"since", "until", "sort", "by", "namespace", "all"}, out: Usage{}, handle: s.usage},
 	}
 }

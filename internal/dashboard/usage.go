@@ -12,6 +12,10 @@ import (
 // Usage is what jobs have held.
 type Usage struct {
 	Lines []jobs.UsageLine `json:"lines"`
+	// Omitted is how many lines are left out after the first 1,000. The parameter all=true leaves out none.
+	Omitted int `json:"omitted"`
+	// Total is the sum of all lines, including those that are left out.
+	Total UsageTotal `json:"total"`
 	// Failures are the causes for which jobs failed in the period, the most frequent first.
 	Failures []FailureCount `json:"failures"`
 	// Estimated is how many jobs have a report of an earlier version, so that their part in the period is estimated.
@@ -19,6 +23,39 @@ type Usage struct {
 	Unpriced  []string  `json:"unpriced"`
 	Missing   []string  `json:"missing"`
 	Commands  []Snippet `json:"commands"`
+}
+
+// UsageTotal is a sum of lines.
+type UsageTotal struct {
+	Jobs      int     `json:"jobs"`
+	CoreHours float64 `json:"coreHours"`
+	GiBHours  float64 `json:"gibHours"`
+	GPUHours  float64 `json:"gpuHours"`
+	// Costs are by currency. They are empty without prices.
+	Costs map[string]float64 `json:"costs"`
+}
+
+// maxUsageLines is the maximum number of lines that a page shows.
+const maxUsageLines = 1000
+
+// usageOf returns lines with their total: all of them, or the first ones.
+func usageOf(lines []jobs.UsageLine, all bool) Usage {
+	total := UsageTotal{Costs: map[string]float64{}}
+	for i := range lines {
+		line := &lines[i]
+		total.Jobs += line.Jobs
+		total.CoreHours += line.CoreHours
+		total.GiBHours += line.GiBHours
+		total.GPUHours += line.GPUHours
+		if line.Cost != nil {
+			total.Costs[line.Currency] += *line.Cost
+		}
+	}
+	shown := lines
+	if !all {
+		shown = lines[:min(len(lines), maxUsageLines)]
+	}
+	return Usage{Lines: shown, Omitted: len(lines) - len(shown), Total: total}
 }
 
 // usage returns what jobs have held.
@@ -46,11 +83,11 @@ func (s *Server) usage(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found := Usage{Lines: usage.Lines, Estimated: usage.Estimated, Unpriced: orEmpty(usage.Unpriced), Missing: []string{}}
+	found := usageOf(usage.Lines, values.Get("all") == "true")
+	found.Estimated, found.Unpriced, found.Missing = usage.Estimated, orEmpty(usage.Unpriced), []string{}
 	for _, omitted := range usage.Omitted {
 		found.Missing = append(found.Missing, omitted.Kind+"s")
 	}
-	found.Lines = found.Lines[:min(len(found.Lines), 1000)]
 	if found.Failures, err = s.failures(c, since, until, values.Get("namespace")); err != nil {
 		return nil, err
 	}

@@ -83,6 +83,7 @@ type UsageLine struct {
 	Namespace string `json:"namespace,omitempty"`
 	Job       string `json:"job,omitempty"`
 	Kind      string `json:"kind,omitempty"`
+	UID       string `json:"uid,omitempty"`
 	Phase     string `json:"phase,omitempty"`
 	// CreatedBy is the user who created the jobs; empty if unknown.
 	CreatedBy string `json:"createdBy,omitempty"`
@@ -150,7 +151,7 @@ func (q UsageQuery) selects(job Job) bool {
 // lineOf returns the usage of a job in the period, and whether it is an estimate.
 func (q UsageQuery) lineOf(job Job, prices priceList) (line UsageLine, isEstimate bool) {
 	status := job.Status()
-	line = UsageLine{Namespace: job.Namespace, Job: job.Name, Kind: job.Kind, Phase: string(job.Phase()), CreatedBy: job.creator(), Queue: job.queue(), Jobs: 1}
+	line = UsageLine{Namespace: job.Namespace, Job: job.Name, Kind: job.Kind, UID: string(job.UID), Phase: string(job.Phase()), CreatedBy: job.creator(), Queue: job.queue(), Jobs: 1}
 	if q.By == GroupLabel {
 		line.Label = job.label(q.Label)
 	}

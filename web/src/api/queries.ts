@@ -79,10 +79,14 @@ export const useQuotas = (namespace: string): UseQueryResult<Quotas> =>
 export const useUsage = (params: URLSearchParams): UseQueryResult<Usage> =>
   useQuery({queryKey: ['usage', params.toString()], queryFn: ({signal}) => get<Usage>('usage', params, signal), placeholderData: keepPreviousData});
 
-export const useCompare = (namespace: string, a: string, b: string): UseQueryResult<Comparison> =>
+export const useCompare = (namespace: string, a: JobKey, b: JobKey): UseQueryResult<Comparison> =>
   useQuery({
     queryKey: ['compare', namespace, a, b],
-    queryFn: ({signal}) => get<Comparison>(path('namespaces', namespace, 'compare'), new URLSearchParams([['job', a], ['job', b]]), signal),
+    queryFn: ({signal}) => {
+      const params = new URLSearchParams([a, b].map(({kind, name}) => ['job', `${kind}/${name}`]));
+      for (const {uid} of a.uid && b.uid ? [a, b] : []) params.append('uid', uid ?? '');
+      return get<Comparison>(path('namespaces', namespace, 'compare'), params, signal);
+    },
   });
 
 /** Checks or creates a job. */

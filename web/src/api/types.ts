@@ -112,6 +112,7 @@ export interface paths {
                     phase?: string;
                     queue?: string;
                     user?: string;
+                    id?: string;
                     deleted?: string;
                     sort?: string;
                     page?: string;
@@ -335,6 +336,7 @@ export interface paths {
             parameters: {
                 query?: {
                     job?: string;
+                    uid?: string;
                 };
                 header?: never;
                 path: {
@@ -1632,6 +1634,7 @@ export interface paths {
                     sort?: string;
                     by?: string;
                     namespace?: string;
+                    all?: string;
                 };
                 header?: never;
                 path?: never;
@@ -2084,6 +2087,7 @@ export interface components {
             waitP50?: number;
             waitP90?: number;
             waiting: components["schemas"]["Row"][];
+            waitingOmitted?: number;
         };
         QueueResource: {
             flavor: string;
@@ -2638,6 +2642,8 @@ export interface components {
             failures: components["schemas"]["FailureCount"][];
             lines: components["schemas"]["UsageLine"][];
             missing: string[];
+            omitted: number;
+            total: components["schemas"]["UsageTotal"];
             unpriced: string[];
         };
         UsageLine: {
@@ -2657,6 +2663,16 @@ export interface components {
             namespace?: string;
             phase?: string;
             queue?: string;
+            uid?: string;
+        };
+        UsageTotal: {
+            coreHours: number;
+            costs: {
+                [key: string]: number;
+            };
+            gibHours: number;
+            gpuHours: number;
+            jobs: number;
         };
         Volume: {
             name?: string;
@@ -2790,6 +2806,7 @@ export type Toleration = components['schemas']['Toleration'];
 export type Topic = components['schemas']['Topic'];
 export type Usage = components['schemas']['Usage'];
 export type UsageLine = components['schemas']['UsageLine'];
+export type UsageTotal = components['schemas']['UsageTotal'];
 export type Volume = components['schemas']['Volume'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

@@ -1,8 +1,9 @@
-import {Button, EmptyState, EmptyStateActions, EmptyStateBody, EmptyStateFooter, Skeleton, Spinner} from '@patternfly/react-core';
+import {Alert, Button, EmptyState, EmptyStateActions, EmptyStateBody, EmptyStateFooter, Skeleton, Spinner} from '@patternfly/react-core';
 import type {ReactElement, ReactNode} from 'react';
 import {Link, useRouteError} from 'react-router';
 import {ApiError, errorText} from '../api/client';
 import {ExclamationCircleIcon, LockIcon, SearchIcon, UnlinkIcon} from '../lib/icons';
+import {timeOfDay} from '../lib/time';
 
 /** Says what could not be loaded, why, and what to do. */
 export function ErrorState({error, what, retry, isSmall = false}: {error: unknown; what: string; retry?: () => void; isSmall?: boolean}): ReactElement {
@@ -80,9 +81,30 @@ export const Busy = ({what}: {what: string}): ReactElement => (
   </span>
 );
 
+interface Query<T> {
+  data: T | undefined;
+  error: unknown;
+  dataUpdatedAt?: number;
+  refetch: () => unknown;
+}
+
+/** A warning above data that could not be loaded again. While the server is away, the banner of the page has it. */
+export function Outdated({query: {data, error, dataUpdatedAt}}: {query: Query<unknown>}): ReactElement | null {
+  const isAway = error instanceof ApiError && (error.status === 0 || error.status === 401 || error.status >= 502);
+  if (!error || data === undefined || isAway) return null;
+  return <Alert isInline variant="warning" component="p" title={dataUpdatedAt ? `Not updated since ${timeOfDay(new Date(dataUpdatedAt).toISOString())}: ${errorText(error)}` : errorText(error)} />;
+}
+
 /** Something that is shown with its loading and its error. */
-export function Loaded<T>({query, what, children}: {query: {data: T | undefined; error: unknown; refetch: () => unknown}; what: string; children: (data: T) => ReactNode}): ReactElement {
-  if (query.data !== undefined) return <>{children(query.data)}</>;
+export function Loaded<T>({query, what, children}: {query: Query<T>; what: string; children: (data: T) => ReactNode}): ReactElement {
+  if (query.data !== undefined) {
+    return (
+      <>
+        <Outdated query={query} />
+        {children(query.data)}
+      </>
+    );
+  }
   if (query.error) return <ErrorState error={query.error} what={what} retry={() => void query.refetch()} isSmall />;
   return <Loading />;
 }

@@ -27,8 +27,17 @@ function Watched({id}: {id: string}): ReactElement | null {
   return null;
 }
 
-export const jobURL = (row: {namespace: string; kind: string; name: string; id?: string; deleted?: boolean}): string =>
-  `/projects/${encodeURIComponent(row.namespace)}/${row.kind.toLowerCase()}/${encodeURIComponent(row.name)}${row.deleted && row.id ? `?uid=${row.id}` : ''}`;
+/** Returns the URL of a job's page. A job with a UID is shown also if another job has its name now. */
+export function jobURL(row: {namespace: string; kind: string; name: string; uid?: string | undefined; id?: string; deleted?: boolean}): string {
+  const uid = row.uid ?? (row.deleted ? row.id : undefined);
+  return `/projects/${encodeURIComponent(row.namespace)}/${row.kind.toLowerCase()}/${encodeURIComponent(row.name)}${uid ? `?uid=${uid}` : ''}`;
+}
+
+/** Returns the URL of a comparison of two jobs of a project. */
+export function compareURL(namespace: string, a: {kind: string; name: string; id: string}, b: {kind: string; name: string; id: string}): string {
+  const of = ({kind, name}: {kind: string; name: string}): string => `${kind.toLowerCase()}/${name}`;
+  return `/projects/${encodeURIComponent(namespace)}/compare?${new URLSearchParams({a: of(a), b: of(b), aUID: a.id, bUID: b.id}).toString()}`;
+}
 
 export function Watcher(): ReactElement {
   // Few are watched at once in this page; the others are noticed when their pages are open.

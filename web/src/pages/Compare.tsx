@@ -6,18 +6,21 @@ import {type JobKey, useCompare, useCurves} from '../api/queries';
 import {Chart} from '../components/Chart';
 import {PageHead, Snippets} from '../components/Common';
 import {Loaded} from '../components/States';
+import {jobURL} from '../components/Watcher';
+
+/** Returns the names of both jobs; namesakes are told apart. */
+const namesOf = ([a, b]: [JobKey, JobKey]): [string, string] => (a.name === b.name && a.kind === b.kind ? [`${a.name} (first)`, `${b.name} (second)`] : [a.name, b.name]);
 
 /** The loss and the accuracy of both jobs in the same charts; nothing if neither printed any. */
-function Curves({namespace, references}: {namespace: string; references: [string, string]}): ReactElement | null {
-  const key = (reference: string): JobKey => ({namespace, kind: reference.split('/')[0] ?? '', name: reference.split('/')[1] ?? ''});
-  const curves = [useCurves(key(references[0]), false), useCurves(key(references[1]), false)];
+function Curves({jobs}: {jobs: [JobKey, JobKey]}): ReactElement | null {
+  const curves = [useCurves(jobs[0], false), useCurves(jobs[1], false)];
   const points = curves.map(({data}) => data?.points ?? []);
   const hasSteps = points.every((all) => all.every(({step}) => step !== undefined));
   const charts = (['loss', 'accuracy'] as const)
     .map((figure) => ({
       title: figure === 'loss' ? 'Loss' : 'Accuracy',
       lines: points
-        .map((all, i) => ({name: references[i]?.split('/')[1] ?? '', points: all.flatMap((point, n) => (point[figure] === undefined ? [] : [{x: hasSteps ? (point.step ?? 0) : n + 1, y: point[figure]}]))}))
+        .map((all, i) => ({name: namesOf(jobs)[i] ?? '', points: all.flatMap((point, n) => (point[figure] === undefined ? [] : [{x: hasSteps ? (point.step ?? 0) : n + 1, y: point[figure]}]))}))
         .filter((line) => line.points.length > 0),
     }))
     .filter(({lines}) => lines.length > 0);
@@ -42,10 +45,15 @@ const figureText = (n: number): string => n.toLocaleString(undefined, {maximumFr
 export function Compare(): ReactElement {
   const {namespace = ''} = useParams();
   const [params] = useSearchParams();
-  const [a, b] = [params.get('a') ?? '', params.get('b') ?? ''];
-  const comparison = useCompare(namespace, a, b);
+  const keyOf = (side: 'a' | 'b'): JobKey => {
+    const [kind = '', name = ''] = (params.get(side) ?? '').split('/');
+    return {namespace, kind, name, uid: params.get(`${side}UID`) ?? undefined};
+  };
+  const jobs: [JobKey, JobKey] = [keyOf('a'), keyOf('b')];
+  const [a, b] = namesOf(jobs);
+  const comparison = useCompare(namespace, ...jobs);
   const [onlyDifferent, setOnlyDifferent] = useState(false);
-  const link = (reference: string): ReactElement => <Link to={`/projects/${encodeURIComponent(namespace)}/${reference}`}>{reference.split('/')[1]}</Link>;
+  const link = (i: 0 | 1): ReactElement => <Link to={jobURL(jobs[i])}>{i === 0 ? a : b}</Link>;
   return (
     <>
       <PageSection hasBodyWrapper={false} type="breadcrumb">
@@ -56,7 +64,7 @@ export function Compare(): ReactElement {
           <BreadcrumbItem isActive>Compare</BreadcrumbItem>
         </Breadcrumb>
       </PageSection>
-      <PageHead title={`Compare ${a.split('/')[1] ?? ''} and ${b.split('/')[1] ?? ''}`} text={`In project ${namespace}`} actions={<Switch label="Only differences" isChecked={onlyDifferent} onChange={(_, on) => setOnlyDifferent(on)} />} />
+      <PageHead title={`Compare ${a} and ${b}`} text={`In project ${namespace}`} actions={<Switch label="Only differences" isChecked={onlyDifferent} onChange={(_, on) => setOnlyDifferent(on)} />} />
       <PageSection hasBodyWrapper={false} isFilled>
         <Loaded query={comparison} what="The jobs cannot be compared">
           {(data) => (
@@ -72,8 +80,8 @@ export function Compare(): ReactElement {
                         <Thead>
                           <Tr>
                             <Th>Property</Th>
-                            <Th>{link(a)}</Th>
-                            <Th>{link(b)}</Th>
+                            <Th>{link(0)}</Th>
+                            <Th>{link(1)}</Th>
                           </Tr>
                         </Thead>
                         <Tbody>
@@ -90,7 +98,7 @@ export function Compare(): ReactElement {
                   </Card>
                 );
               })}
-              <Curves namespace={namespace} references={[a, b]} />
+              <Curves jobs={jobs} />
               <Snippets items={data.commands} title="The same on the command line" />
             </div>
           )}

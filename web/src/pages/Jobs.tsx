@@ -27,8 +27,8 @@ import {useJobs, useLive, useMe, useNamespaces} from '../api/queries';
 import type {List, Row} from '../api/types';
 import {Age, count, Elapsed, PageHead, Snippets} from '../components/Common';
 import {Framework} from '../components/Framework';
-import {ErrorState, Loading} from '../components/States';
-import {jobURL} from '../components/Watcher';
+import {ErrorState, Loading, Outdated} from '../components/States';
+import {compareURL, jobURL} from '../components/Watcher';
 import {CubesIcon, ExclamationCircleIcon, ExclamationTriangleIcon, FilterIcon, PlusCircleIcon, SearchIcon} from '../lib/icons';
 import {phases, PhaseLabel} from '../lib/phase';
 
@@ -222,7 +222,7 @@ export function Jobs(): ReactElement {
                 variant="secondary"
                 onClick={() => {
                   const [a, b] = selected;
-                  if (a && b) void navigate(`/projects/${encodeURIComponent(a.namespace)}/compare?a=${a.kind.toLowerCase()}/${a.name}&b=${b.kind.toLowerCase()}/${b.name}`);
+                  if (a && b) void navigate(compareURL(a.namespace, a, b));
                 }}
                 isAriaDisabled={selected[0]?.namespace !== selected[1]?.namespace}
               >
@@ -285,6 +285,7 @@ export function Jobs(): ReactElement {
                 </ToolbarToggleGroup>
               </ToolbarContent>
             </Toolbar>
+            <Outdated query={jobs} />
             {list?.noReports ? <p className="mpi-subtle">In some projects you may see jobs but not their reports, so that the status is less detailed there.</p> : null}
             {!list ? (
               <Loading lines={10} what="Loading the jobs" />

@@ -87,6 +87,11 @@ export function Quotas(): ReactElement {
                                 </Tbody>
                               </Table>
                             ) : null}
+                            {queue.waitingOmitted ? (
+                              <p>
+                                <Link to={`/?${new URLSearchParams({namespace: queue.namespace, queue: queue.name, sort: 'queue'}).toString()}`}>{queue.waitingOmitted.toLocaleString()} more jobs wait in {queue.name}</Link>
+                              </p>
+                            ) : null}
                           </div>
                         </CardBody>
                       </Card>

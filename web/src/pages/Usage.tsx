@@ -2,26 +2,19 @@ import {Button, EmptyState, EmptyStateBody, FormSelect, FormSelectOption, PageSe
 import {Table, Tbody, Td, Th, Thead, Tr} from '@patternfly/react-table';
 import type {ReactElement} from 'react';
 import {Link} from 'react-router';
+import {errorText, get} from '../api/client';
 import {useUsage} from '../api/queries';
-import type {FailureCount, UsageLine} from '../api/types';
+import type {FailureCount, Usage as UsageData, UsageLine} from '../api/types';
 import {count, PageHead, Snippets} from '../components/Common';
 import {ProjectSelect} from '../components/ProjectSelect';
 import {Loaded} from '../components/States';
 import {jobURL} from '../components/Watcher';
 import {CubesIcon, DownloadIcon} from '../lib/icons';
+import {notify} from '../lib/notices';
 import {useParameters} from '../lib/parameters';
 import {save} from '../lib/save';
 
 const hours = (n: number): string => n > 0 && n < 0.005 ? '< 0.01' : n.toLocaleString(undefined, {maximumFractionDigits: n < 10 ? 2 : 0});
-
-const sum = (lines: UsageLine[], value: (line: UsageLine) => number): number => lines.reduce((total, line) => total + value(line), 0);
-
-/** Returns the sum of the costs, by currency. */
-function costs(lines: UsageLine[]): string {
-  const byCurrency = new Map<string, number>();
-  for (const {cost, currency} of lines) if (cost !== undefined) byCurrency.set(currency ?? '', (byCurrency.get(currency ?? '') ?? 0) + cost);
-  return [...byCurrency].map(([currency, amount]) => `${amount.toFixed(2)} ${currency}`).join(', ');
-}
 
 /** Returns lines as CSV, for accounting. A text that a spreadsheet would take for a formula gets an apostrophe. */
 export function csvOf(lines: UsageLine[]): string {
@@ -101,6 +94,13 @@ export function Usage(): ReactElement {
   const project = params.get('namespace') ?? '';
   if (project) api.set('namespace', project);
   const usage = useUsage(api);
+  const download = async ({lines, omitted}: UsageData): Promise<void> => {
+    try {
+      save('usage.csv', csvOf(omitted > 0 ? (await get<UsageData>('usage', new URLSearchParams([...api, ['all', 'true']]))).lines : lines));
+    } catch (error) {
+      notify({variant: 'danger', title: 'The usage cannot be read', text: errorText(error)});
+    }
+  };
   return (
     <>
       <PageHead
@@ -127,7 +127,8 @@ export function Usage(): ReactElement {
       <PageSection hasBodyWrapper={false} isFilled>
         <Loaded query={usage} what="The usage cannot be shown">
           {(data) => {
-            const hasCost = data.lines.some(({cost}) => cost !== undefined);
+            const costs = Object.entries(data.total.costs);
+            const hasCost = costs.length > 0;
             const most = Math.max(...data.lines.map(({gpuHours, coreHours}) => gpuHours || coreHours), 0);
             const title = by === 'user' ? 'User' : by === 'queue' ? 'Queue' : by === 'namespace' ? 'Project' : 'Job';
             return data.lines.length === 0 ? (
@@ -156,7 +157,7 @@ export function Usage(): ReactElement {
                       const name = by === 'user' ? line.createdBy || 'unknown' : by === 'queue' ? line.queue ? `${line.namespace}/${line.queue}` : `${line.namespace}, no queue` : by === 'namespace' ? (line.namespace ?? '') : (line.job ?? '');
                       return (
                         <Tr key={`${name}/${i}`}>
-                          <Td dataLabel={title} className="mpi-name">{by === 'job' && line.kind && line.namespace ? <Link to={jobURL({namespace: line.namespace, kind: line.kind, name})}>{name}</Link> : name}</Td>
+                          <Td dataLabel={title} className="mpi-name">{by === 'job' && line.kind && line.namespace ? <Link to={jobURL({namespace: line.namespace, kind: line.kind, name, uid: line.uid})}>{name}</Link> : name}</Td>
                           <Td dataLabel={by === 'job' ? 'Project' : 'Jobs'}>{by === 'job' ? line.namespace : line.jobs}</Td>
                           <Td dataLabel="GPU hours" className="mpi-numbers">{hours(line.gpuHours)}</Td>
                           <Td dataLabel="Core hours" className="mpi-numbers">{hours(line.coreHours)}</Td>
@@ -177,18 +178,19 @@ export function Usage(): ReactElement {
                         <Td dataLabel={title}>
                           <strong>All</strong>
                         </Td>
-                        <Td dataLabel={by === 'job' ? 'Project' : 'Jobs'}>{by === 'job' ? '' : sum(data.lines, ({jobs}) => jobs)}</Td>
-                        <Td dataLabel="GPU hours" className="mpi-numbers">{hours(sum(data.lines, ({gpuHours}) => gpuHours))}</Td>
-                        <Td dataLabel="Core hours" className="mpi-numbers">{hours(sum(data.lines, ({coreHours}) => coreHours))}</Td>
-                        <Td dataLabel="Memory, GiB hours" className="mpi-numbers">{hours(sum(data.lines, ({gibHours}) => gibHours))}</Td>
-                        {hasCost ? <Td dataLabel="Cost" className="mpi-numbers">{costs(data.lines)}</Td> : null}
+                        <Td dataLabel={by === 'job' ? 'Project' : 'Jobs'}>{by === 'job' ? '' : data.total.jobs}</Td>
+                        <Td dataLabel="GPU hours" className="mpi-numbers">{hours(data.total.gpuHours)}</Td>
+                        <Td dataLabel="Core hours" className="mpi-numbers">{hours(data.total.coreHours)}</Td>
+                        <Td dataLabel="Memory, GiB hours" className="mpi-numbers">{hours(data.total.gibHours)}</Td>
+                        {hasCost ? <Td dataLabel="Cost" className="mpi-numbers">{costs.map(([currency, amount]) => `${amount.toFixed(2)} ${currency}`).join(', ')}</Td> : null}
                         <Td />
                       </Tr>
                     </Tbody>
                   ) : null}
                 </Table>
+                {data.omitted > 0 ? <p className="mpi-subtle">The first {data.lines.length.toLocaleString()} lines are shown. The sum and the CSV file include {data.omitted.toLocaleString()} more.</p> : null}
                 <div className="mpi-actions">
-                  <Button variant="secondary" size="sm" icon={<DownloadIcon />} onClick={() => save('usage.csv', csvOf(data.lines))}>
+                  <Button variant="secondary" size="sm" icon={<DownloadIcon />} onClick={() => void download(data)}>
                     Download as CSV
                   </Button>
                 </div>

@@ -4,7 +4,7 @@ import {Link, useSearchParams} from 'react-router';
 import type {JobKey} from '../../api/queries';
 import type {Detail} from '../../api/types';
 import {Age, Code, count, Elapsed} from '../../components/Common';
-import {jobURL} from '../../components/Watcher';
+import {compareURL, jobURL} from '../../components/Watcher';
 import {CheckCircleIcon, ExclamationCircleIcon, PendingIcon, UnknownIcon} from '../../lib/icons';
 import {PhaseLabel} from '../../lib/phase';
 import {moment, timeOfDay} from '../../lib/time';
@@ -187,10 +187,10 @@ export default function Overview({detail}: {job: JobKey; detail: Detail}): React
                         {attempt.reason} {moment(attempt.created)}
                         {attempt.deleted ? ', deleted' : ''}
                       </span>
-                      {attempt.id !== row.id && !attempt.deleted && !row.deleted ? (
+                      {attempt.id !== row.id ? (
                         <>
                           {' '}
-                          <Link to={`/projects/${encodeURIComponent(row.namespace)}/compare?a=${attempt.kind.toLowerCase()}/${attempt.name}&b=${row.kind.toLowerCase()}/${row.name}`} aria-label={`Compare with ${attempt.name}`}>
+                          <Link to={compareURL(row.namespace, attempt, row)} aria-label={`Compare with ${attempt.name}`}>
                             Compare
                           </Link>
                         </>
