@@ -30,16 +30,17 @@ import {
   ToolbarGroup,
   ToolbarItem,
 } from '@patternfly/react-core';
-import {useQueryClient} from '@tanstack/react-query';
+import {focusManager, useQueryClient} from '@tanstack/react-query';
 import {type ReactElement, useEffect, useState} from 'react';
 import {NavLink, Outlet, useLocation} from 'react-router';
-import {ApiError, apiURL, send} from './api/client';
+import {ApiError, apiURL, errorText, send} from './api/client';
 import {useMe} from './api/queries';
+import {continueStreams} from './api/stream';
 import {ErrorState} from './components/States';
-import {Login, loggedOutKey} from './components/Login';
+import {Login, LoginAgain, loggedOutKey} from './components/Login';
 import {Logo} from './components/Logo';
 import {baseURL} from './lib/base';
-import {dismiss, useStale, useToasts} from './lib/notices';
+import {dismiss, notify, useStale, useToasts} from './lib/notices';
 import {DesktopIcon, ExclamationTriangleIcon, MoonIcon, SunIcon, UserIcon} from './lib/icons';
 import {type Theme, selectTheme, selectedTheme} from './lib/theme';
 import {Watcher} from './components/Watcher';
@@ -84,8 +85,14 @@ function UserMenu(): ReactElement | null {
   const queries = useQueryClient();
   if (!me) return null;
   const logOut = async (): Promise<void> => {
-    const {message} = await send<{message: string}>('POST', apiURL('logout'), {});
-    sessionStorage.setItem(loggedOutKey, message);
+    setOpen(false);
+    try {
+      const {message} = await send<{message: string}>('POST', apiURL('logout'), {});
+      sessionStorage.setItem(loggedOutKey, message);
+    } catch (error) {
+      notify({variant: 'danger', title: 'You are still logged in', text: errorText(error)});
+      return;
+    }
     queries.clear();
     await queries.invalidateQueries({queryKey: ['me']});
     location.assign(baseURL());
@@ -193,20 +200,52 @@ function StaleBanner(): ReactElement | null {
 }
 
 /**
+ * Returns whether the login has expired, until the user has logged in again. In the meantime nothing is asked again by itself. Once
+ * another user has logged in, the page is loaded again, because it has data of the user before.
+ */
+function useExpiry({data, error, refetch}: ReturnType<typeof useMe>): {isExpired: boolean; isOther: boolean} {
+  const [isExpired, setExpired] = useState(false);
+  if (!isExpired && error instanceof ApiError && error.status === 401) setExpired(true);
+  else if (isExpired && data && !error) setExpired(false);
+  const [user, setUser] = useState<string>();
+  if (user === undefined && data) setUser(data.name);
+  const isOther = user !== undefined && data !== undefined && data.name !== user;
+  useEffect(() => {
+    if (isOther) location.reload();
+  }, [isOther]);
+  useEffect(() => {
+    if (!isExpired) return undefined;
+    focusManager.setFocused(false);
+    // The user may have logged in in another tab.
+    const look = (): void => {
+      if (!document.hidden) void refetch();
+    };
+    document.addEventListener('visibilitychange', look);
+    return () => {
+      document.removeEventListener('visibilitychange', look);
+      focusManager.setFocused(undefined);
+      continueStreams();
+    };
+  }, [isExpired, refetch]);
+  return {isExpired, isOther};
+}
+
+/**
  * App is the frame around all pages: header, navigation, notifications; and the login if nobody is logged in. Embedded in the
  * page of a host, it has no header.
  */
 export function App({isEmbedded}: {isEmbedded: boolean}): ReactElement {
   const me = useMe();
+  const {isExpired, isOther} = useExpiry(me);
   const {pathname} = useLocation();
   useEffect(() => {
     // A screen reader continues at the top of the new page.
     document.getElementById('main')?.focus({preventScroll: true});
     document.getElementById('main')?.scrollTo(0, 0);
   }, [pathname]);
-  if (me.error instanceof ApiError && me.error.status === 401) return <Login />;
+  if (isExpired && !me.data) return <Login />;
   let body: ReactElement;
-  if (me.data) body = <Outlet />;
+  if (me.data && !isOther) body = <Outlet />;
   else if (me.error) {
     body = <ErrorState error={me.error} retry={() => void me.refetch()} what="The dashboard cannot be loaded" />;
   } else {
@@ -223,16 +262,23 @@ export function App({isEmbedded}: {isEmbedded: boolean}): ReactElement {
       {body}
     </>
   );
+  // What the user has written stays while the login is renewed.
+  const frame = (page: ReactElement): ReactElement => (
+    <>
+      <div className={`mpi-frame${isExpired ? ' is-hidden' : ''}`}>{page}</div>
+      {isExpired ? <LoginAgain /> : null}
+    </>
+  );
   if (isEmbedded) {
-    return (
+    return frame(
       <>
         <StaleBanner />
         <Navigation isHorizontal />
         {content}
-      </>
+      </>,
     );
   }
-  return (
+  return frame(
     <Page
       masthead={header}
       sidebar={
@@ -253,7 +299,7 @@ export function App({isEmbedded}: {isEmbedded: boolean}): ReactElement {
       isContentFilled
     >
       {content}
-    </Page>
+    </Page>,
   );
 }
 

@@ -6,6 +6,8 @@ export class ApiError extends Error {
   constructor(
     readonly status: number,
     readonly problem: Problem,
+    /** After how many milliseconds the request may be repeated, if the server sets that. */
+    readonly retryAfter?: number | undefined,
   ) {
     super(problem.message);
   }
@@ -35,7 +37,7 @@ export async function check(response: Response): Promise<Response> {
   } catch {
     problem = {code: response.status >= 500 ? 'Unreachable' : 'Internal', message: `The request failed with status ${response.status}.`};
   }
-  throw new ApiError(response.status, problem);
+  throw new ApiError(response.status, problem, 1000 * Number(response.headers.get('Retry-After') ?? 0) || undefined);
 }
 
 /** Sends a request. Errors of the network are ApiErrors with status 0. */

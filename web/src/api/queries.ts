@@ -1,5 +1,5 @@
 import {keepPreviousData, type QueryClient, useMutation, type UseMutationResult, useQuery, useQueryClient, type UseQueryResult} from '@tanstack/react-query';
-import {useEffect, useRef} from 'react';
+import {useEffect} from 'react';
 import {setStale} from '../lib/notices';
 import {ApiError, apiURL, get, path} from './client';
 import {openStream} from './stream';
@@ -121,12 +121,8 @@ function patch(queries: QueryClient, changes: Changes): void {
  * Keeps pages up to date: changed rows are shown at once, and pages whose rows, order or numbers may have changed are loaded
  * again, at most once a second. With an ID, only that job is watched.
  */
-export function useLive({namespace, id, onRow}: {namespace?: string; id?: string; onRow?: (row: Row) => void}): void {
+export function useLive({namespace, id}: {namespace?: string; id?: string}): void {
   const queries = useQueryClient();
-  const listener = useRef(onRow);
-  useEffect(() => {
-    listener.current = onRow;
-  });
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let last = 0;
@@ -161,16 +157,17 @@ export function useLive({namespace, id, onRow}: {namespace?: string; id?: string
         const changes = JSON.parse(data) as Changes;
         setStale(changes.stale ?? '');
         patch(queries, changes);
-        for (const row of changes.rows) listener.current?.(row);
         if (changes.rows.length + changes.removed.length > 0) reload();
       },
       onState: (state, problem) => {
         if (state === 'open') {
-          if (outages > 0) {
-            setStale('');
-            void queries.invalidateQueries();
-          }
+          // The server sends at once why the rows may be out of date.
+          setStale('');
+          if (outages > 0) void queries.invalidateQueries();
           outages = 0;
+        } else if (state === 'waiting' && problem?.code === 'Busy') {
+          outages++;
+          setStale(`This page does not follow changes: ${problem.message}.`);
         } else if (state === 'waiting' && ++outages > 1) {
           setStale(`The ${problem?.code === 'Unavailable' ? 'API server' : 'dashboard'} does not answer. What you see is as it was last known, and continues by itself. Your jobs are not affected.`);
         } else if (state === 'ended' && problem?.code === 'Unauthorized') {

@@ -14,6 +14,8 @@ interface StreamOptions {
   onState?: (state: StreamState, problem?: Problem) => void;
   /** Returns whether the stream is complete, so that it is not opened again. */
   isDone?: () => boolean;
+  /** Whether the stream stays open while the page is hidden. */
+  keepWhileHidden?: boolean;
 }
 
 // The server sends a heartbeat every 15 s.
@@ -22,6 +24,17 @@ const shortestDelay = 500;
 const longestDelay = 5000;
 /** How long a hidden page keeps its stream: browsers open only six connections to a server without HTTP/2. */
 const hiddenFor = 30_000;
+
+/** Whether an error passes: the user or the server has too many requests, or one took too long. */
+const isTemporary = (status: number): boolean => status === 408 || status === 429;
+
+/** Opens again the streams that an expired login has ended. */
+const expired = new Set<() => void>();
+
+/** Continues the streams that an expired login has ended, after the user has logged in again. */
+export function continueStreams(): void {
+  for (const resume of [...expired]) resume();
+}
 
 /**
  * Reads server-sent events, and opens the stream again when the connection is lost, from the last event on. EventSource
@@ -39,11 +52,23 @@ export function openStream(options: StreamOptions): () => void {
     if (!ended) options.onState?.(value, problem);
   };
 
+  const resume = (): void => {
+    delay = shortestDelay;
+    void connect();
+  };
+
+  const expire = (problem: Problem): void => {
+    expired.add(resume);
+    state('ended', problem);
+  };
+
   async function connect(): Promise<void> {
     const controller = new AbortController();
     connection = controller;
+    expired.delete(resume);
     let quiet = setTimeout(() => controller.abort(), silence);
     let cause: Problem | undefined;
+    let wait = 0;
     state('connecting');
     try {
       const response = await check(
@@ -69,23 +94,27 @@ export function openStream(options: StreamOptions): () => void {
         for (const part of parts) if (!controller.signal.aborted) dispatch(part);
       }
     } catch (error) {
-      if (error instanceof ApiError) cause = error.problem;
-      if (error instanceof ApiError && error.status >= 400 && error.status < 500) {
-        state('ended', error.problem);
-        ended = true;
+      if (error instanceof ApiError) {
+        cause = error.problem;
+        wait = error.retryAfter ?? 0;
+        if (error.status === 401) expire(error.problem);
+        else if (error.status >= 400 && error.status < 500 && !isTemporary(error.status)) {
+          state('ended', error.problem);
+          ended = true;
+        }
       }
     } finally {
       clearTimeout(quiet);
       if (connection === controller) connection = undefined;
     }
-    if (ended || document.hidden && hide === undefined) return;
+    if (ended || expired.has(resume) || isPaused()) return;
     if (options.isDone?.()) {
       state('ended');
       ended = true;
       return;
     }
     state('waiting', cause);
-    retry = setTimeout(() => void connect(), delay * (0.8 + 0.4 * Math.random()));
+    retry = setTimeout(() => void connect(), Math.max(delay, wait) * (0.8 + 0.4 * Math.random()));
     delay = Math.min(2 * delay, longestDelay);
   }
 
@@ -99,8 +128,13 @@ export function openStream(options: StreamOptions): () => void {
     if (!event.data) return;
     if (event.name === 'problem') {
       const problem = JSON.parse(event.data) as Problem;
-      // While the API server is away, the server ends streams; they continue when it answers.
-      if (problem.code === 'Unavailable') {
+      // While the API server is away or there are too many streams, the server ends streams; they continue when it can.
+      if (problem.code === 'Unavailable' || problem.code === 'Busy') {
+        connection?.abort();
+        return;
+      }
+      if (problem.code === 'Unauthorized') {
+        expire(problem);
         connection?.abort();
         return;
       }
@@ -111,6 +145,9 @@ export function openStream(options: StreamOptions): () => void {
     options.onEvent(event);
   }
 
+  /** Whether the page has been hidden for long. */
+  const isPaused = (): boolean => document.hidden && hide === undefined && !options.keepWhileHidden;
+
   function pause(): void {
     clearTimeout(retry);
     connection?.abort();
@@ -120,6 +157,7 @@ export function openStream(options: StreamOptions): () => void {
     clearTimeout(hide);
     hide = undefined;
     if (document.hidden) {
+      if (options.keepWhileHidden) return;
       hide = setTimeout(() => {
         hide = undefined;
         pause();
@@ -135,6 +173,7 @@ export function openStream(options: StreamOptions): () => void {
     ended = true;
     document.removeEventListener('visibilitychange', visibility);
     clearTimeout(hide);
+    expired.delete(resume);
     pause();
   }
 

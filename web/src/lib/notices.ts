@@ -53,9 +53,15 @@ function readWatched(): string[] {
 }
 
 const watched = new Store<string[]>(readWatched());
+// Other tabs change them, too.
+addEventListener('storage', ({key}) => {
+  if (key === watchedKey) watched.set(readWatched());
+});
 
 /** The UIDs of jobs whose end is notified. */
 export const useWatched = (): string[] => useSyncExternalStore(watched.subscribe, watched.get);
+
+export const isWatched = (id: string): boolean => watched.get().includes(id);
 
 export function setWatched(id: string, on: boolean): void {
   const others = watched.get().filter((other) => other !== id);
