@@ -14,6 +14,9 @@ import (
 func (c *call) build(request *SpecRequest) (*unstructured.Unstructured, *cloned, *Problem, error) {
 	if request.Template != "" {
 		object, problem, err := c.fromTemplate(request)
+		if object != nil && request.Description != "" {
+			describe(object, request.Description)
+		}
 		return object, nil, problem, err
 	}
 	if request.YAML != "" {
@@ -29,17 +32,22 @@ func (c *call) build(request *SpecRequest) (*unstructured.Unstructured, *cloned,
 		}
 		return nil, nil, nil, err
 	}
+	describe(object, request.Description)
+	return object, clone, nil, nil
+}
+
+// describe sets the description of a job, or removes it if it is empty.
+func describe(object *unstructured.Unstructured, description string) {
 	notes := object.GetAnnotations()
 	if notes == nil {
 		notes = map[string]string{}
 	}
-	if notes[descriptionNote] = request.Description; request.Description == "" {
+	if notes[descriptionNote] = description; description == "" {
 		delete(notes, descriptionNote)
 	}
 	if object.SetAnnotations(notes); len(notes) == 0 {
 		unstructured.RemoveNestedField(object.Object, "metadata", "annotations")
 	}
-	return object, clone, nil, nil
 }
 
 // fromSpec returns the job of a specification, or a clone that differs from its original as the specification does.

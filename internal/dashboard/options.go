@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -127,21 +128,13 @@ func (s *Server) choices(c *call) (any, error) {
 		return err
 	})
 	gather("nodes", func() (err error) { found.GPUs, err = c.gpus(); return err })
-	var waits map[string][]int64
-	var used []Connection
-	gather("jobs", func() error {
-		past, err := c.jobs.List(c.ctx, jobs.Selection{Namespace: namespace})
-		if err == nil {
-			waits = waitsOf(past.Jobs)
-			found.Images, found.Recommended = c.recommend(past.Jobs)
-			used = connectionsOf(past.Jobs)
-		}
-		return err
-	})
+	var past pastChoices
+	gather("jobs", func() (err error) { past, err = c.pastChoices(namespace); return err })
 	all.Wait()
+	found.Images, found.Recommended = slices.Clone(past.images), past.recommended
 	found.Quotas = append(own[namespace], shared[namespace]...)
 	for i := range found.Queues {
-		found.Queues[i].estimate(waits[found.Queues[i].Name])
+		found.Queues[i].estimate(slices.Clone(past.waits[found.Queues[i].Name]))
 	}
 	for _, runtime := range found.Runtimes {
 		if runtime.Image != "" && !slices.Contains(found.Images, runtime.Image) {
@@ -149,12 +142,41 @@ func (s *Server) choices(c *call) (any, error) {
 		}
 	}
 	if slices.Contains(no, missingConnections) {
-		found.Connections = used
+		found.Connections = orEmpty(past.connections)
 	}
 	found.Missing = orEmpty([]string(no))
 	slices.Sort(found.Missing)
 	found.Runtimes, found.Queues, found.Quotas, found.Images, found.GPUs = orEmpty(found.Runtimes), orEmpty(found.Queues), orEmpty(found.Quotas), orEmpty(found.Images), orEmpty(found.GPUs)
 	return found, errors.Join(errs...)
+}
+
+// pastChoices is what the jobs of a namespace have used at a time.
+type pastChoices struct {
+	waits       map[string][]int64
+	images      []string
+	recommended *Recommendation
+	connections []Connection
+	at          time.Time
+}
+
+// pastChoices returns what the jobs of a namespace have used. It is kept for a while, because pages ask for choices every few seconds.
+func (c *call) pastChoices(namespace string) (pastChoices, error) {
+	c.mu.Lock()
+	known, isKnown := c.pasts[namespace]
+	c.mu.Unlock()
+	if isKnown && c.now().Sub(known.at) <= historyTTL {
+		return known, nil
+	}
+	list, err := c.jobs.List(c.ctx, jobs.Selection{Namespace: namespace})
+	if err != nil {
+		return pastChoices{}, err
+	}
+	past := pastChoices{waits: waitsOf(list.Jobs), connections: connectionsOf(list.Jobs), at: c.now()}
+	past.images, past.recommended = c.recommend(list.Jobs)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pasts = map[string]pastChoices{namespace: past} // one is enough, as of histories
+	return past, nil
 }
 
 // connections returns the data connections of a namespace. Only the metadata of Secrets is read.

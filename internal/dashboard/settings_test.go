@@ -79,7 +79,7 @@ func TestWizardHasSettings(t *testing.T) {
 		inputs.Write(text)
 	}
 	for _, field := range have {
-		if field != "gpuResource" && field != "template" && !regexp.MustCompile(`set\(\{`+field+`\b|field="`+field+`"|\b`+field+`: `).MatchString(inputs.String()) {
+		if field != "template" && !regexp.MustCompile(`set\(\{`+field+`\b|field="`+field+`"|\b`+field+`: `).MatchString(inputs.String()) {
 			t.Errorf("no step of the wizard sets %s", field)
 		}
 	}

@@ -40,13 +40,16 @@ func TestTemplatesAreSharedInAProject(t *testing.T) {
 	if draft := post[dashboard.Draft](user, "jobs", use); draft.Problem == nil || len(draft.Problem.Fields) != 1 || draft.Problem.Fields[0].Field != "IMAGE" {
 		t.Errorf("without the required parameter: %+v", draft.Problem)
 	}
-	use.Values, use.DryRun = map[string]string{"IMAGE": "quay.io/me/train:2", "WORKERS": "3"}, false
+	use.Values, use.DryRun, use.Description = map[string]string{"IMAGE": "quay.io/me/train:2", "WORKERS": "3"}, false, "The run of tonight"
 	draft := post[dashboard.Draft](user, "jobs", use)
 	if draft.Problem != nil || !draft.Created || !strings.Contains(draft.Commands[0].Text, "templates apply nightly tonight -n templates --param IMAGE=quay.io/me/train:2 --param WORKERS=3") {
 		t.Fatalf("created: %+v", draft)
 	}
 	var job kubeflow.MPIJob
 	must(t, api.Get(t.Context(), client.ObjectKey{Namespace: "templates", Name: "tonight"}, &job))
+	if description := job.Annotations["openshift.io/description"]; description != use.Description {
+		t.Errorf("the description is %q", description)
+	}
 	if n := *job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Replicas; n != 3 {
 		t.Errorf("the job has %d workers", n)
 	}

@@ -135,6 +135,8 @@ type user struct {
 	reviews  map[review]verdict
 	// histories are those of the namespaces in which the user is about to create jobs.
 	histories map[string]history
+	// pasts are what jobs of these namespaces have used.
+	pasts map[string]pastChoices
 }
 
 type history struct {

@@ -60,8 +60,11 @@ function CreateWizard({initial, original, clone}: {initial: JobForm; original?: 
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set(initial.namespace ? ['namespace'] : []));
   const creatable = namespaces?.namespaces.filter(({canCreate}) => canCreate) ?? [];
   const namespace = form.namespace === '' && !touched.has('namespace') && creatable.length === 1 ? (creatable[0]?.name ?? '') : form.namespace;
-  const current = {...form, namespace};
   const {data: choices} = useChoices(creatable.some(({name}) => name === namespace) || namespaces?.complete === false ? namespace : '');
+  // Without another choice, a job asks for GPUs that the cluster has.
+  const gpus = choices?.gpus ?? [];
+  const gpuResource = original || touched.has('gpuResource') || gpus.includes(form.gpuResource) ? form.gpuResource : (gpus[0] ?? form.gpuResource);
+  const current = {...form, namespace, gpuResource};
   const request: SpecRequest = {...requestOf(current), ...(clone?.request.original && current.way === initial.way ? {original: clone.request.original} : {})};
   const preview = usePreview(request, true);
   const creation = useCreate();
@@ -71,6 +74,7 @@ function CreateWizard({initial, original, clone}: {initial: JobForm; original?: 
   }, [step]);
   const draft = preview.data;
   const set = (change: Partial<JobForm>): void => {
+    if (!creation.isPending) creation.reset(); // what was wrong may be mended
     setForm({...current, ...change});
     setTouched(new Set([...touched, ...Object.keys(change), ...Object.keys(change.values ?? {}).map((name) => `value-${name}`)]));
   };

@@ -5,7 +5,9 @@ import {Field, missingChoices, type StepProps} from './Field';
 import {Pairs} from './Lists';
 
 export function ProgramStep({form, set, errorOf, choices}: StepProps): ReactElement {
-  const runtime = choices?.runtimes.find(({name}) => name === form.runtime);
+  // A job gets the runtime of the project if the cluster has one of the same name.
+  const runtimes = (choices?.runtimes ?? []).filter(({name, namespace}, _, all) => namespace || !all.some((other) => other.name === name && other.namespace));
+  const runtime = runtimes.find(({name}) => name === form.runtime);
   return (
     <div className="mpi-stack">
       <Title headingLevel="h2">Image and command</Title>
@@ -36,7 +38,7 @@ export function ProgramStep({form, set, errorOf, choices}: StepProps): ReactElem
         <Field id="runtime" label="Runtime" required error={errorOf('runtime')} help="A runtime has the image, the MPI and the limits that an administrator has set." hint={runtime ? [runtime.implementation ?? runtime.framework, runtime.image, runtime.minWorkers ? `at least ${runtime.minWorkers} workers` : '', runtime.maxWorkers ? `at most ${runtime.maxWorkers} workers` : '', runtime.maxGPUs ? `at most ${runtime.maxGPUs} GPUs per worker` : ''].filter(Boolean).join(' · ') : undefined}>
           <FormSelect id="runtime" value={form.runtime} onChange={(_, name) => set({runtime: name})} validated={errorOf('runtime') ? 'error' : 'default'} aria-describedby="runtime-help">
             <FormSelectOption value="" label="Select a runtime" isPlaceholder />
-            {(choices?.runtimes ?? []).map(({name, kind, framework}) => (
+            {runtimes.map(({name, kind, framework}) => (
               <FormSelectOption key={`${kind}/${name}`} value={name} label={framework ? `${name} (${framework})` : name} />
             ))}
             {missingChoices([form.runtime], choices?.runtimes).map((name) => (

@@ -92,6 +92,15 @@ export function ResourcesStep({form, set, errorOf, choices, draft}: StepProps & 
               ))}
             </FormSelect>
           </Field>
+          {form.gpu > 0 ? (
+            <Field id="gpuResource" label="GPU resource" error={errorOf('gpuResource')} help="The name under which the cluster's nodes offer GPUs.">
+              <FormSelect id="gpuResource" value={form.gpuResource} onChange={(_, gpuResource) => set({gpuResource})}>
+                {[...new Set([...(choices?.gpus ?? []), form.gpuResource])].map((name) => (
+                  <FormSelectOption key={name} value={name} label={name} />
+                ))}
+              </FormSelect>
+            </Field>
+          ) : null}
           <Field id="slots" label="Slots per worker" error={errorOf('slots')} help="Places for ranks on each worker." hint="Empty for one per GPU, or 1.">
             <TextInput id="slots" type="number" value={form.slots} onChange={(_, value) => set({slots: value})} validated={errorOf('slots') ? 'error' : 'default'} aria-describedby="slots-help" />
           </Field>

@@ -26,7 +26,10 @@ export function SaveTemplate({request, namespace}: {request: SpecRequest; namesp
       <div className="mpi-stack">
         <p className="mpi-subtle">All users of the project {namespace} can use and change it, here, on the command line and in Python.</p>
         <Field id="template-name" label="Name of the template" required hint="Such as resnet-nightly.">
-          <TextInput id="template-name" value={name} onChange={(_, value) => setName(value)} aria-describedby="template-name-help" autoComplete="off" />
+          <TextInput id="template-name" value={name} onChange={(_, value) => {
+            if (!save.isPending) save.reset(); // the template that exists has the name of before
+            setName(value);
+          }} aria-describedby="template-name-help" autoComplete="off" />
         </Field>
         <Field id="template-description" label="Description of the template">
           <TextInput id="template-description" value={description} onChange={(_, value) => setDescription(value)} autoComplete="off" />

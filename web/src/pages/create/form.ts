@@ -174,7 +174,7 @@ export const isSized = (source: string): boolean => source === 'memory' || sourc
 
 export function requestOf(form: JobForm): SpecRequest {
   if (form.way === 'yaml') return {spec: {name: '', namespace: form.namespace, command: [], workers: 1}, yaml: form.yaml};
-  if (form.way === 'template') return {spec: {name: form.name, namespace: form.namespace, command: [], workers: 1}, template: form.template || '-', values: form.values};
+  if (form.way === 'template') return {spec: {name: form.name, namespace: form.namespace, command: [], workers: 1}, template: form.template || '-', values: form.values, description: form.description};
   const isRuntime = form.way === 'runtime';
   const spec: JobSpec = {
     name: form.name,

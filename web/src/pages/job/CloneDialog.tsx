@@ -55,11 +55,19 @@ export function CloneDialog({job, detail, changes: initial, isAgain = false, clo
       void navigate(url);
     },
   });
-  const edit = (i: number, change: Partial<Change>): void => setChanges((all) => all.map((each, at) => (at === i ? {...each, ...change} : each)));
+  // What was wrong may be mended.
+  const forget = (): void => {
+    if (!creation.isPending) creation.reset();
+  };
+  const change = (next: (all: Change[]) => Change[]): void => {
+    forget();
+    setChanges(next);
+  };
+  const edit = (i: number, part: Partial<Change>): void => change((all) => all.map((each, at) => (at === i ? {...each, ...part} : each)));
   const draft = preview.data;
   // Secrets that are masked in the report of a deleted job.
   const masked = preview.error instanceof ApiError && preview.error.problem.code === 'Masked' ? (preview.error.problem.fields ?? []).map(({field}) => field) : [];
-  const missing = masked.filter((field) => !changes.some((change) => change.field === field));
+  const missing = masked.filter((field) => !changes.some((each) => each.field === field));
   return (
     <Modal variant="large" isOpen onClose={close} aria-labelledby="clone-title">
       <ModalHeader title={isAgain ? `Run ${detail.row.name} again` : `Clone ${detail.row.name} and modify`} labelId="clone-title" description="A job that has run cannot be changed. Its clone runs under a new name; the original stays for comparison." />
@@ -71,7 +79,10 @@ export function CloneDialog({job, detail, changes: initial, isAgain = false, clo
           }}
         >
           <FormGroup label="Name" fieldId="clone-name">
-            <TextInput id="clone-name" value={name} placeholder={draft?.name ?? ''} onChange={(_, value) => setName(value)} aria-describedby="clone-name-help" />
+            <TextInput id="clone-name" value={name} placeholder={draft?.name ?? ''} onChange={(_, value) => {
+              forget();
+              setName(value);
+            }} aria-describedby="clone-name-help" />
             <FormHelperText>
               <HelperText id="clone-name-help">
                 <HelperTextItem>Empty for the next free number{draft?.name && name === '' ? `: ${draft.name}` : ''}.</HelperTextItem>
@@ -80,11 +91,11 @@ export function CloneDialog({job, detail, changes: initial, isAgain = false, clo
           </FormGroup>
           <FormGroup label="Changes" role="group" fieldId="clone-changes">
             <div className="mpi-stack" id="clone-changes">
-              {changes.map((change, i) => (
+              {changes.map(({field, value}, i) => (
                 <div className="mpi-pair" key={i}>
-                  <TextInput aria-label={`Field of change ${i + 1}`} placeholder="memory" list="clone-fields" value={change.field} onChange={(_, field) => edit(i, {field})} />
-                  <TextInput aria-label={`Value of change ${i + 1}`} value={change.value} onChange={(_, value) => edit(i, {value})} />
-                  <Button variant="plain" aria-label={`Remove change ${i + 1}`} icon={<TrashIcon />} onClick={() => setChanges((all) => all.filter((_, at) => at !== i))} />
+                  <TextInput aria-label={`Field of change ${i + 1}`} placeholder="memory" list="clone-fields" value={field} onChange={(_, text) => edit(i, {field: text})} />
+                  <TextInput aria-label={`Value of change ${i + 1}`} value={value} onChange={(_, text) => edit(i, {value: text})} />
+                  <Button variant="plain" aria-label={`Remove change ${i + 1}`} icon={<TrashIcon />} onClick={() => change((all) => all.filter((_, at) => at !== i))} />
                 </div>
               ))}
               <datalist id="clone-fields">
@@ -95,14 +106,14 @@ export function CloneDialog({job, detail, changes: initial, isAgain = false, clo
               </datalist>
               <div className="mpi-actions">
                 {usual
-                  .filter((field) => !changes.some((change) => change.field === field))
+                  .filter((field) => !changes.some((each) => each.field === field))
                   .slice(0, 6)
                   .map((field) => (
-                    <Button key={field} variant="link" size="sm" isInline icon={<PlusCircleIcon />} onClick={() => setChanges((all) => [...all, {field, value: valueOf(field, detail)}])}>
+                    <Button key={field} variant="link" size="sm" isInline icon={<PlusCircleIcon />} onClick={() => change((all) => [...all, {field, value: valueOf(field, detail)}])}>
                       {field}
                     </Button>
                   ))}
-                <Button variant="link" size="sm" isInline icon={<PlusCircleIcon />} onClick={() => setChanges((all) => [...all, {field: '', value: ''}])}>
+                <Button variant="link" size="sm" isInline icon={<PlusCircleIcon />} onClick={() => change((all) => [...all, {field: '', value: ''}])}>
                   another field
                 </Button>
               </div>
@@ -116,7 +127,7 @@ export function CloneDialog({job, detail, changes: initial, isAgain = false, clo
               component="p"
               actionLinks={
                 missing.length > 0 ? (
-                  <Button variant="link" isInline onClick={() => setChanges((all) => [...all, ...missing.map((field) => ({field, value: ''}))])}>
+                  <Button variant="link" isInline onClick={() => change((all) => [...all, ...missing.map((field) => ({field, value: ''}))])}>
                     Add {missing.join(', ')}
                   </Button>
                 ) : undefined
@@ -168,7 +179,7 @@ function valueOf(field: string, detail: Detail): string {
     case 'cpu':
       return new RegExp(`\\b${field} (\\S+)`).exec(detail.resources ?? '')?.[1]?.replace(/,$/, '') ?? '';
     case 'gpu':
-      return /nvidia\.com\/gpu (\d+)/.exec(detail.resources ?? '')?.[1] ?? '';
+      return /\/gpu (\d+)/.exec(detail.resources ?? '')?.[1] ?? '';
     default:
       return '';
   }
