@@ -1,8 +1,12 @@
 package dashboard
 
 import (
+	"compress/flate"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"io"
+	"strings"
 	"time"
 
 	"opendatahub.io/mpijob/internal/logstream"
@@ -17,21 +21,30 @@ type podPosition struct {
 	Count int   `json:"n"`
 }
 
+// maxPosition is the maximum size of a position before it is compressed.
+const maxPosition = 1 << 20
+
 func parsePosition(id string) logPosition {
-	data, err := base64.RawURLEncoding.DecodeString(id)
 	var position logPosition
-	if err != nil || json.Unmarshal(data, &position) != nil || position == nil {
+	data := flate.NewReader(base64.NewDecoder(base64.RawURLEncoding, strings.NewReader(id)))
+	if err := json.NewDecoder(io.LimitReader(data, maxPosition)).Decode(&position); err != nil || position == nil {
 		return logPosition{}
 	}
 	return position
 }
 
+// id is compressed: the positions of all pods of a large job must fit into a header of a request.
 func (p logPosition) id() string {
-	data, err := json.Marshal(p)
+	var id strings.Builder
+	encoded := base64.NewEncoder(base64.RawURLEncoding, &id)
+	compressed, err := flate.NewWriter(encoded, flate.BestSpeed)
 	if err != nil {
 		return ""
 	}
-	return base64.RawURLEncoding.EncodeToString(data)
+	if err := errors.Join(json.NewEncoder(compressed).Encode(p), compressed.Close(), encoded.Close()); err != nil {
+		return ""
+	}
+	return id.String()
 }
 
 // start returns from when on logs have to be read again; zero for the beginning. The API takes whole seconds.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -24,6 +25,19 @@ func serveJob(b *backend) {
 	b.Serve("/apis/"+group+"/"+version+"/namespaces/team/mpijobs/train", map[string]any{
 		"apiVersion": group + "/" + version, "kind": "MPIJob", "metadata": map[string]any{"name": "train", "namespace": "team", "uid": "1"},
 	})
+}
+
+// serveReport serves the report of team/train.
+func serveReport(b *backend, status v1alpha1.JobReportStatus) {
+	const group, version = "mpi.opendatahub.io", "v1alpha1"
+	discovered := metav1.GroupVersionForDiscovery{GroupVersion: group + "/" + version, Version: version}
+	b.Serve("/apis/"+group, metav1.APIGroup{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIGroup"}, Name: group, Versions: []metav1.GroupVersionForDiscovery{discovered}, PreferredVersion: discovered})
+	b.Serve("/apis/"+group+"/"+version, metav1.APIResourceList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "APIResourceList"}, GroupVersion: group + "/" + version, APIResources: []metav1.APIResource{
+		{Name: "jobreports", SingularName: "jobreport", Namespaced: true, Kind: "JobReport", Verbs: metav1.Verbs{"get", "list"}},
+	}})
+	report := v1alpha1.JobReport{TypeMeta: metav1.TypeMeta{APIVersion: group + "/" + version, Kind: "JobReport"}, ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "train"}, Status: status}
+	report.Spec.JobRef = v1alpha1.JobReference{Kind: "MPIJob", Name: "train", UID: "1"}
+	b.Serve("/apis/"+group+"/"+version+"/namespaces/team/jobreports", v1alpha1.JobReportList{TypeMeta: metav1.TypeMeta{APIVersion: group + "/" + version, Kind: "JobReportList"}, Items: []v1alpha1.JobReport{report}})
 }
 
 // jobPod returns a running pod with the labels of a worker of team/train.

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,13 +80,21 @@ func (s *Server) pods(c *call) (any, error) {
 			addLivePod(&found, byName, own, &live.Items[i])
 		}
 		if err != nil {
-			found.NoUsage = "You may not read pods in this namespace. The pods are those of the job's report."
+			found.NoUsage = unreadPods(err)
 		} else {
 			found.NoUsage = c.addUsage(&found, job)
 		}
 	}
 	slices.SortStableFunc(found.Pods, func(a, b Pod) int { return cmp.Or(strings.Compare(a.Role, b.Role), cmp.Compare(a.Index, b.Index)) })
 	return found, nil
+}
+
+// unreadPods describes why the pods are those of the report.
+func unreadPods(err error) string {
+	if apierrors.IsForbidden(err) {
+		return "You may not read pods in this namespace. The pods are those of the job's report."
+	}
+	return phrase.Sentence("The pods are those of the job's report, because others cannot be read: " + err.Error())
 }
 
 // addUsage adds the current usage of pods from the metrics API. It returns why there is none.
@@ -95,7 +104,10 @@ func (c *call) addUsage(found *Pods, job jobs.Job) string {
 		if apierrors.IsForbidden(err) {
 			return "You may not read the metrics of pods in this namespace."
 		}
-		return "The cluster has no metrics API (metrics.k8s.io), so the usage of pods is unknown."
+		if _, none := errors.AsType[*jobs.NoMetricsError](err); none {
+			return "The cluster has no metrics API (metrics.k8s.io), so the usage of pods is unknown."
+		}
+		return phrase.Sentence("The metrics of pods cannot be read: " + err.Error())
 	}
 	for i := range found.Pods {
 		pod := &found.Pods[i]

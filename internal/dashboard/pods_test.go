@@ -1,10 +1,12 @@
 package dashboard
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 func TestMessageOfAPod(t *testing.T) {
@@ -36,5 +38,19 @@ func TestMessageOfAPod(t *testing.T) {
 	}
 	if got := podMessage(&corev1.Pod{Status: corev1.PodStatus{Message: strings.Repeat("x", 1<<20)}}); len(got) > maxPodMessage {
 		t.Errorf("a long message has %d bytes", len(got))
+	}
+}
+
+// TestWhyPodsAreUnread: only a missing right is reported as one.
+func TestWhyPodsAreUnread(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("no"))
+	for want, err := range map[string]error{
+		"You may not read pods in this namespace. The pods are those of the job's report.":                   forbidden,
+		"The pods are those of the job's report, because others cannot be read: the API server is too slow.": errors.New("the API server is too slow"),
+	} {
+		if got := unreadPods(err); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

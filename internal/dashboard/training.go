@@ -78,7 +78,10 @@ func (s *Server) curves(c *call) (any, error) {
 		}
 		ctx, cancel := context.WithTimeout(c.ctx, curveTimeout)
 		defer cancel()
-		_, err := logstream.Run(ctx, c.logs.Pods(job.Namespace), options, read)
+		live := options
+		// The launcher's log has the output of all ranks.
+		live.Filter.Launcher = job.Status().MPI.Implementation != ""
+		_, err := logstream.Run(ctx, c.logs.Pods(job.Namespace), live, read)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded) && c.ctx.Err() == nil:
 			found.Note = "The log is long: only its first part was read."

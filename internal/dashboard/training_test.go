@@ -1,13 +1,18 @@
 package dashboard
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/logstream"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 func TestCurvePoints(t *testing.T) {
@@ -78,5 +83,23 @@ func TestLongCurvesAreSampled(t *testing.T) {
 	}
 	if s.skipped() != n-len(points) {
 		t.Errorf("%d are skipped", s.skipped())
+	}
+}
+
+// TestCurvesReadTheLauncher: the launcher of an MPI job prints the output of all ranks, so that the logs of its workers are not read.
+func TestCurvesReadTheLauncher(t *testing.T) {
+	b := newBackend(t)
+	serveJob(b)
+	serveReport(b, v1alpha1.JobReportStatus{MPI: v1alpha1.MPIStatus{Implementation: "OpenMPI"}})
+	launcher := jobPod("train-launcher-x", trainOwner)
+	launcher.Labels[mpi.LabelRole] = string(mpi.RoleLauncher)
+	for _, pod := range []*corev1.Pod{launcher, jobPod("train-worker-0", trainOwner), jobPod("train-worker-1", trainOwner)} {
+		b.Put(pod)
+		b.Log(pod.Name, false).Say(time.Now(), "step=1 loss=2.5")
+	}
+	w := request(t, newServerFor(t, b, Options{}), "user-ada", http.MethodGet, "/namespaces/team/jobs/mpijob/train/curves", "")
+	var found Curves
+	if err := json.Unmarshal(w.Body.Bytes(), &found); err != nil || len(found.Points) != 1 || b.Opened() != 1 {
+		t.Errorf("%d logs were read: %s", b.Opened(), w.Body)
 	}
 }

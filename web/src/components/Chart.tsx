@@ -84,13 +84,17 @@ const styleOf = ({isAggregate, isLimit}: Pick<Line, 'isAggregate' | 'isLimit'>, 
 /** A line chart. The pointer and the arrow keys read values; a table shows the same. */
 export function Chart({title, lines, xTitle, formatX, formatY, isFromZero = false, isTime = false, isBinary = false, gap = Infinity, mark}: ChartProps): ReactElement | null {
   const [cursor, setCursor] = useState<number | undefined>();
+  const [isTable, setTable] = useState(false);
   const [width, measured] = useWidth();
   const all = lines.flatMap(({points}) => points);
   if (all.length === 0) return null;
   const height = width < 400 ? 200 : 240;
   const xs = [...new Set(all.map(({x}) => x))].sort((a, b) => a - b);
-  let bottom = isFromZero ? 0 : Math.min(...all.map(({y}) => y));
-  let top = Math.max(...all.map(({y}) => y));
+  let [bottom, top] = [isFromZero ? 0 : Infinity, -Infinity];
+  for (const {y} of all) {
+    bottom = isFromZero ? 0 : Math.min(bottom, y);
+    top = Math.max(top, y);
+  }
   if (top === bottom) {
     top += Math.abs(top) * 0.1 || 1;
     if (!isFromZero) bottom -= Math.abs(bottom) * 0.1 || 1;
@@ -128,7 +132,6 @@ export function Chart({title, lines, xTitle, formatX, formatY, isFromZero = fals
     setCursor(Math.max(0, Math.min(xs.length - 1, (cursor ?? (step > 0 ? -1 : xs.length)) + step)));
   };
   const described = readings.map(({name, point}) => `${lines.length > 1 ? `${name} ` : ''}${point ? formatY(point.y) : ''}`).join(', ');
-  const shown = xs.length > 200 ? xs.filter((_, i) => i % Math.ceil(xs.length / 200) === 0) : xs;
   return (
     <figure className="mpi-chart">
       <figcaption>
@@ -184,29 +187,43 @@ export function Chart({title, lines, xTitle, formatX, formatY, isFromZero = fals
           {lines.length > 16 ? <li>and {lines.length - 16} more</li> : null}
         </ul>
       ) : null}
-      <ExpandableSection toggleText={`${title} as a table`}>
-        <div className="mpi-chart-table">
-          <Table aria-label={title} variant="compact" gridBreakPoint="">
-            <Thead>
-              <Tr>
-                <Th>{xTitle}</Th>
-                {lines.map(({name}) => <Th key={name}>{name}</Th>)}
-              </Tr>
-            </Thead>
-            <Tbody>
-              {shown.map((x) => (
-                <Tr key={x}>
-                  <Td className="mpi-numbers">{formatX(x)}</Td>
-                  {lines.map(({name, points}) => {
-                    const point = points.find((each) => each.x === x);
-                    return <Td key={name} className="mpi-numbers">{point ? formatY(point.y) : '–'}</Td>;
-                  })}
-                </Tr>
-              ))}
-            </Tbody>
-          </Table>
-        </div>
+      <ExpandableSection toggleText={`${title} as a table`} isExpanded={isTable} onToggle={(_, on) => setTable(on)}>
+        {isTable ? <ChartTable title={title} lines={lines} xs={xs} xTitle={xTitle} formatX={formatX} formatY={formatY} /> : null}
       </ExpandableSection>
     </figure>
+  );
+}
+
+/** The maximum numbers of lines and of rows of a table. */
+const maxColumns = 50;
+const maxRows = 200;
+
+/** The values of a chart as a table: of many lines the first ones, and of many values some. */
+function ChartTable({title, lines, xs, xTitle, formatX, formatY}: Pick<ChartProps, 'title' | 'lines' | 'xTitle' | 'formatX' | 'formatY'> & {xs: number[]}): ReactElement {
+  const rows = xs.length > maxRows ? xs.filter((_, i) => i % Math.ceil(xs.length / maxRows) === 0) : xs;
+  const columns = lines.slice(0, maxColumns).map(({name, points}) => ({name, values: new Map(points.map(({x, y}) => [x, y]))}));
+  return (
+    <div className="mpi-chart-table">
+      {columns.length < lines.length ? <p className="mpi-subtle">The first {columns.length} of {lines.length} lines.</p> : null}
+      <Table aria-label={title} variant="compact" gridBreakPoint="">
+        <Thead>
+          <Tr>
+            <Th>{xTitle}</Th>
+            {columns.map(({name}) => <Th key={name}>{name}</Th>)}
+          </Tr>
+        </Thead>
+        <Tbody>
+          {rows.map((x) => (
+            <Tr key={x}>
+              <Td className="mpi-numbers">{formatX(x)}</Td>
+              {columns.map(({name, values}) => {
+                const value = values.get(x);
+                return <Td key={name} className="mpi-numbers">{value === undefined ? '–' : formatY(value)}</Td>;
+              })}
+            </Tr>
+          ))}
+        </Tbody>
+      </Table>
+    </div>
   );
 }

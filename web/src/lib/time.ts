@@ -52,11 +52,14 @@ export const moment = (iso: string): string => format.format(new Date(iso));
 
 const clock = new Intl.DateTimeFormat(undefined, {hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false});
 
-/** Returns the time of day of a moment. */
-export const timeOfDay = (iso: string): string => clock.format(new Date(iso));
-
 const shortClock = new Intl.DateTimeFormat(undefined, {hour: '2-digit', minute: '2-digit', hour12: false});
 const shortDay = new Intl.DateTimeFormat(undefined, {day: 'numeric', month: 'short'});
+
+/** Returns the time of day of a moment, with its day if that is not today. */
+export function timeOfDay(iso: string): string {
+  const at = new Date(iso);
+  return at.toDateString() === new Date().toDateString() ? clock.format(at) : `${shortDay.format(at)} ${clock.format(at)}`;
+}
 
 /** Returns the format of marks of a time axis, in seconds since 1970: as short as tells them apart. */
 export function timeLabel(marks: number[]): (seconds: number) => string {

@@ -27,7 +27,7 @@ import type {ActionResult, Detail, Manifest} from '../api/types';
 import {Age, Elapsed, PageHead, Snippets} from '../components/Common';
 import {Framework} from '../components/Framework';
 import {Markdown} from '../components/Markdown';
-import {ErrorState, Loading} from '../components/States';
+import {ErrorState, Loading, Outdated} from '../components/States';
 import {BanIcon, BellIcon, CloneIcon, DownloadIcon, EllipsisVIcon, ListIcon, PauseIcon, PlayIcon, TrashIcon} from '../lib/icons';
 import {notify, setWatched, useWatched} from '../lib/notices';
 import {useParameters} from '../lib/parameters';
@@ -277,7 +277,9 @@ export function Job(): ReactElement {
           <Alert isInline variant="info" title="The job was deleted while this page was open" component="p">
             What you see is as it was last known. Its report is in the list, with Deleted jobs.
           </Alert>
-        ) : null}
+        ) : (
+          <Outdated query={query} />
+        )}
         {row.deleted ? <Alert isInline variant="info" title="This job is deleted. Its report is kept and shown here." component="p">
           {detail.status?.specification?.masked ? 'Secrets in its configuration are masked: a clone asks for them.' : null}
           {detail.status?.specification?.omitted ? `It cannot be cloned: ${detail.status.specification.omitted}.` : null}
@@ -306,7 +308,8 @@ export function Job(): ReactElement {
       <PageSection hasBodyWrapper={false} isFilled>
         {tabs.map(({key, title, content}) => (
           <TabContent key={key} id={`tab-${key}`} eventKey={key} activeKey={active} hidden={key !== active} aria-label={title}>
-            {key === active ? <Suspense fallback={<Loading what={`Loading ${title}`} />}>{content({job, detail, openClone: (changes) => setClone({changes}), edited: edited?.id === row.id ? edited.job : undefined, setEdited: (written) => setEdited({id: row.id, job: written})})}</Suspense> : null}
+            {/* A tab is of one job: another that gets its name begins anew. */}
+            {key === active ? <Suspense key={row.id} fallback={<Loading what={`Loading ${title}`} />}>{content({job: {...job, uid: row.id}, detail, openClone: (changes) => setClone({changes}), edited: edited?.id === row.id ? edited.job : undefined, setEdited: (written) => setEdited({id: row.id, job: written})})}</Suspense> : null}
           </TabContent>
         ))}
         <Snippets items={detail.commands} />

@@ -200,7 +200,8 @@ export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): R
     setPaused(!isFollowing.current && !isOver);
   };
 
-  const workers = Array.from({length: Math.min(detail.row.workers, 256)}, (_, i) => `worker-${i}`);
+  const pod = params.get('pod') ?? '';
+  const workers = [...new Set([...Array.from({length: Math.min(detail.row.workers, 256)}, (_, i) => `worker-${i}`), ...(pod.startsWith('worker-') ? [pod] : [])])];
   const downloads = [
     ['true', 'Download'],
     ['json', 'Download as JSON'],
@@ -216,7 +217,7 @@ export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): R
       <div className="mpi-logbar" role="search" aria-label="Filter the log">
         <label htmlFor="log-pod">
           Pod
-          <FormSelect id="log-pod" value={params.get('pod') ?? ''} onChange={(_, value) => refine({pod: value})}>
+          <FormSelect id="log-pod" value={pod} onChange={(_, value) => refine({pod: value})}>
             <FormSelectOption value="" label="All pods" />
             <FormSelectOption value="launcher" label="Launcher" />
             <FormSelectOption value="workers" label="All workers" />
@@ -268,7 +269,7 @@ export default function LogsTab({job, detail}: {job: JobKey; detail: Detail}): R
           <TextInput id="log-grep" type="search" placeholder="loss=\S+" value={grep} onChange={(_, value) => setGrep(value)} validated={fieldProblem('grep') ? 'error' : 'default'} />
         </label>
       </div>
-      {problem ? <Alert isInline variant="danger" title={problem.fields?.map(({field, reason}) => `${field}: ${reason}`).join('; ') ?? problem.message} component="p" /> : null}
+      {problem ? <Alert isInline variant="danger" title={problem.fields?.map(({field, reason}) => (field ? `${field}: ${reason}` : reason)).join('; ') ?? problem.message} component="p" /> : null}
       {note ? <Alert isInline isPlain variant="info" title={note} component="p" /> : null}
       {waiting.length > 0 ? (
         <p className="mpi-subtle mpi-wrap" role="status">

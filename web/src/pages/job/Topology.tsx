@@ -79,7 +79,7 @@ function Grid({pods, detail, omitted}: {pods: Pod[]; detail: Detail; omitted: nu
                     type="button"
                     className={`mpi-cell is-${look.color}`}
                     aria-pressed={pod.name === selected}
-                    tabIndex={pod.name === (selected || first) ? 0 : -1}
+                    tabIndex={pod.name === (current?.name ?? first) ? 0 : -1}
                     onClick={() => setSelected(pod.name === selected ? '' : pod.name)}
                   >
                     <strong>
