@@ -27,8 +27,14 @@ const journeys = {
     const cookies = await page.context().cookies();
     assert.ok(cookies.every((cookie) => cookie.httpOnly && cookie.secure && cookie.sameSite === 'Strict'), 'the cookie is protected');
     assert.equal(await page.evaluate((token) => document.cookie.includes(token) || JSON.stringify(localStorage).includes(token) || location.href.includes(token), tokens.user), false, 'no script reads the token');
-    await page.getByRole('button', {name: /^User/}).click();
-    await page.getByRole('menuitem', {name: 'Log out'}).click();
+    const logOut = async () => {
+      await page.getByRole('button', {name: /^User/}).click();
+      await page.getByRole('menuitem', {name: 'Log out'}).click();
+    };
+    await page.route(/api\/v1\/logout/, (route) => route.fulfill({status: 503, json: {code: 'Unavailable', message: 'not now'}}), {times: 1});
+    await logOut();
+    await page.getByText('You are still logged in').waitFor();
+    await logOut();
     await page.getByRole('heading', {level: 1, name: /Log in/}).waitFor();
   },
 
@@ -163,6 +169,16 @@ const journeys = {
     await inspect(page, 'job-topology-error');
     await card.getByRole('button', {name: 'Show its events'}).click();
     await page.waitForURL(/tab=events&object=pod%2Fcrash-worker-1/);
+    await page.goBack();
+    await page.getByRole('button', {name: /^worker-1/}).click();
+    await card.waitFor();
+    await page.route(/crash\/pods/, async (route) => {
+      const found = await (await route.fetch()).json();
+      await route.fulfill({json: {...found, pods: found.pods.map((pod) => ({...pod, name: `${pod.name}-again`}))}});
+    });
+    await card.waitFor({state: 'detached'});
+    await expect(page.locator('.mpi-cell[tabindex="0"]'), 'the keyboard reaches the pods after the selected one was replaced').toHaveCount(1);
+    await page.unrouteAll({behavior: 'wait'});
   },
 
   async 'metrics of each pod, and of all together'() {
@@ -194,6 +210,16 @@ const journeys = {
     await live.getByRole('slider', {name: /^CPU/}).press('End');
     await page.locator('.mpi-chart figcaption', {hasText: 'CPU'}).getByText(/: 8$/).waitFor();
     await inspect(page, 'job-metrics-together');
+    // The charts of a large job.
+    const pods = Array.from({length: 500}, (_, i) => ({name: `bert-large-worker-${i}`, samples: Array.from({length: 300}, (_, t) => ({t: now - 3600 + 12 * t, v: i + t}))}));
+    await page.unrouteAll({behavior: 'wait'});
+    await page.route(/bert-large\/metrics/, (route) => route.fulfill({json: {source: 'Prometheus', charts: [{title: 'CPU', unit: 'cores', lines: pods, aggregates: [line('Mean', 2, 3, 4)]}]}}));
+    await page.goto(`${base}/projects/ml-team/mpijob/bert-large?tab=metrics`);
+    await live.getByRole('heading', {name: 'CPU, cores'}).waitFor();
+    await live.getByRole('button', {name: 'CPU, cores as a table'}).click();
+    await page.getByText('The first 50 of 501 lines.').waitFor();
+    await expect(live.getByRole('grid', {name: 'CPU, cores'}).getByRole('columnheader')).toHaveCount(51);
+    await page.unrouteAll({behavior: 'wait'});
   },
 
   async 'use over time of running, finished and deleted jobs'() {
@@ -292,6 +318,8 @@ const journeys = {
     await page.getByLabel('Level').selectOption('Debug and above');
     await page.waitForURL(/level=debug/);
     await page.getByText('CUDA out of memory').first().waitFor();
+    await page.goto(`${base}/projects/ml-team/mpijob/bert-large?tab=logs&pod=worker-300`);
+    await expect(page.locator('#log-pod'), 'a worker beyond the list is selected').toHaveValue('worker-300');
     await page.goto(`${base}/projects/ml-team/mpijob/bert-lage`);
     await page.getByText('Did you mean bert-large?', {exact: true}).waitFor();
     await inspect(page, 'job-missing');
@@ -485,7 +513,12 @@ const journeys = {
   },
 
   async 'a change in the cluster is shown without a reload'() {
-    const page = await open('user', '/?q=live-');
+    const page = await open('user');
+    // A refused stream is opened again.
+    await page.route(/api\/v1\/jobs\/stream/, (route) => route.fulfill({status: 429, headers: {'Retry-After': '1'}, json: {code: 'Busy', message: 'you have too many open pages at once'}}), {times: 1});
+    await page.goto(`${base}/?q=live-`);
+    await page.getByText('This page does not follow changes: you have too many open pages at once.').waitFor();
+    await page.getByText('This page does not follow changes').waitFor({state: 'detached'});
     await page.getByText('No job matches').waitFor();
     const began = Date.now();
     const response = await page.request.post(`${base}/api/v1/namespaces/ml-team/jobs/mpijob/bert-large/clone`, {data: {name: 'live-clone', changes: []}});
@@ -531,6 +564,10 @@ const journeys = {
     await page.getByRole('row', {name: /gpt-finetune/}).waitFor();
     await inspect(page, 'quotas-queue');
     await page.unrouteAll({behavior: 'wait'}); // an answer that is under way is awaited
+    await page.route(/api\/v1\/quotas/, (route) => route.fulfill({status: 403, json: {code: 'Forbidden', message: 'you may not read them any more'}}));
+    await page.getByText(/Not updated since \d\d:\d\d:\d\d: you may not read them any more/).waitFor();
+    await page.getByText('12 of 12 used').waitFor();
+    await page.unrouteAll({behavior: 'wait'});
     await page.goto(`${base}/usage`);
     await page.locator('td', {hasText: 'ml-team'}).first().waitFor();
     await page.getByRole('heading', {name: 'Why jobs failed'}).waitFor();
@@ -545,6 +582,25 @@ const journeys = {
     await tabTo(page, page.getByRole('link', {name: /that failed with OutOfMemory$/}));
     await page.keyboard.press('Enter');
     await page.getByRole('link', {name: 'resnet-horovod', exact: true}).waitFor();
+    // Of very many jobs a page shows the first ones, with the sum of all; the file has all.
+    await page.route(/api\/v1\/usage/, async (route) => {
+      const line = (job) => ({namespace: 'ml-team', kind: 'MPIJob', job, uid: `uid-of-${job}`, jobs: 1, gpuHours: 1, coreHours: 1, gibHours: 1});
+      const lines = new URL(route.request().url()).searchParams.has('all') ? ['one', 'two', 'three'] : ['one', 'two'];
+      await route.fulfill({json: {lines: lines.map(line), omitted: 3 - lines.length, total: {jobs: 3, gpuHours: 3, coreHours: 3, gibHours: 3, costs: {}}, failures: [], estimated: 0, unpriced: [], missing: [], commands: []}});
+    });
+    await page.goto(`${base}/usage?by=job`);
+    await page.getByText('The first 2 lines are shown. The sum and the CSV file include 1 more.').waitFor();
+    await page.getByRole('row', {name: /^All 3 3 3/}).waitFor();
+    await expect(page.getByRole('link', {name: 'one', exact: true})).toHaveAttribute('href', /\/projects\/ml-team\/mpijob\/one\?uid=uid-of-one$/);
+    const [whole] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', {name: 'Download as CSV'}).click()]);
+    assert.match(readFileSync(await whole.path(), 'utf8'), /"three"/);
+    await page.unrouteAll({behavior: 'wait'});
+    // Jobs are compared by their UIDs.
+    await page.goto(`${base}/?namespace=ml-team&size=500`);
+    for (const name of ['bert-large', 'resnet-horovod']) await page.getByRole('checkbox', {name: `Select ${name} to compare`}).check();
+    await page.getByRole('button', {name: 'Compare'}).click();
+    await page.waitForURL(/compare\?a=.*&aUID=[0-9a-f-]{36}&bUID=[0-9a-f-]{36}$/);
+    await page.getByRole('heading', {name: 'Findings'}).waitFor();
     await page.goto(`${base}/projects/ml-team/compare?a=mpijob/bert-large&b=mpijob/resnet-horovod`);
     await page.getByRole('heading', {name: 'Findings'}).waitFor();
     const curve = (...losses) => ({points: losses.map((loss, step) => ({step, loss})), skipped: 0});
@@ -783,6 +839,73 @@ const journeys = {
     await expect(page).toHaveURL(/tab=events/);
   },
 
+  async 'what the user has written stays when the login expires'() {
+    const page = await open('user', '/create?namespace=ml-team');
+    await page.getByRole('navigation', {name: 'Steps'}).getByRole('button', {name: 'Basics'}).click();
+    const name = page.getByRole('textbox', {name: 'Name', exact: true});
+    await name.fill('long-written');
+    const dialog = page.getByRole('dialog', {name: 'Log in again'});
+    const logInAs = async (role) => {
+      await page.context().clearCookies();
+      await dialog.waitFor({timeout: 30_000});
+      await expect(name, 'the page is not shown without a login').toHaveCount(0);
+      if (role === 'user') await inspect(page, 'login-again');
+      await dialog.getByLabel('Token', {exact: false}).first().fill(tokens[role]);
+      await dialog.getByRole('button', {name: 'Log in'}).click();
+      await dialog.waitFor({state: 'detached'});
+    };
+    await logInAs('user');
+    await expect(name).toHaveValue('long-written');
+    // Another user does not see it.
+    await logInAs('other');
+    await page.getByRole('heading', {name: 'What do you want to run?'}).waitFor();
+    await page.getByRole('navigation', {name: 'Steps'}).getByRole('button', {name: 'Basics'}).click();
+    await expect(name).toHaveValue('');
+  },
+
+  async 'the end of a watched job is notified, also in a hidden page and after it'() {
+    const page = await open('user');
+    const find = async (job) => (await (await page.request.get(`${base}/api/v1/jobs?q=${job}`)).json()).rows.find(({name}) => name === job);
+    const watch = (id) => page.evaluate((watched) => localStorage.setItem('mpijob-watched', JSON.stringify([watched])), id);
+    // It has ended while no page was open.
+    await watch((await find('crash')).id);
+    await page.reload();
+    await page.getByText('crash has failed').first().waitFor();
+    await expect.poll(() => page.evaluate(() => localStorage.getItem('mpijob-watched'))).toBe('[]');
+    // It ends while the page is hidden.
+    await page.addInitScript(() => {
+      window.shown = [];
+      window.Notification = class {
+        static permission = 'granted';
+        constructor(title) {
+          window.shown.push(title);
+        }
+      };
+    });
+    await page.clock.install();
+    const row = await find('bert-large');
+    await watch(row.id);
+    await page.reload();
+    await page.getByRole('link', {name: 'bert-large', exact: true}).waitFor();
+    const hide = (hidden) =>
+      page.evaluate((value) => {
+        Object.defineProperty(document, 'hidden', {value, configurable: true});
+        document.dispatchEvent(new Event('visibilitychange'));
+      }, hidden);
+    await hide(true);
+    await page.clock.fastForward(35_000);
+    const ended = {...row, phase: 'Succeeded', ended: new Date().toISOString()};
+    await page.route(/jobs\/stream\?id=/, (route) => route.fulfill({headers: {'Content-Type': 'text/event-stream'}, body: `event: rows\ndata: ${JSON.stringify({rows: [ended], removed: []})}\n\n`}));
+    await page.route(/api\/v1\/jobs\?id=/, (route) => route.fulfill({json: {rows: [ended], total: 1, visible: 1, facets: {}, cursor: ''}}));
+    cut(true);
+    cut(false);
+    await expect.poll(() => page.evaluate(() => window.shown)).toEqual(['bert-large has succeeded']);
+    await expect(page.getByText('bert-large has succeeded'), 'a notice waits for the user').toHaveCount(0);
+    await hide(false);
+    await page.getByText('bert-large has succeeded').first().waitFor();
+    await page.unrouteAll({behavior: 'wait'});
+  },
+
   async 'a job is deleted while its page is open'() {
     const page = await open('user');
     await request(page, 'POST', 'namespaces/ml-team/jobs/mpijob/pi/clone', {name: 'short-lived', changes: []});
@@ -965,6 +1088,39 @@ const journeys = {
     await viewer.getByText('You may not create jobs in ml-team').waitFor();
   },
 
+  async 'a job asks for the GPUs that the cluster has, and a refusal ends with the next change'() {
+    const page = await open('user');
+    await page.route(/namespaces\/ml-team\/options/, async (route) => route.fulfill({json: {...(await (await route.fetch()).json()), gpus: ['amd.com/gpu']}}));
+    await page.goto(`${base}/create?namespace=ml-team`);
+    const steps = async (name) => page.getByRole('navigation', {name: 'Steps'}).getByRole('button', {name}).click();
+    await steps('Basics');
+    const name = page.getByRole('textbox', {name: 'Name', exact: true});
+    await name.fill('with-gpus');
+    await steps('Image and command');
+    await page.getByRole('combobox', {name: 'Image', exact: true}).fill('quay.io/me/train:1');
+    await page.getByRole('textbox', {name: 'Command', exact: true}).fill('python train.py');
+    await steps('Workers and resources');
+    const asked = page.waitForRequest((sent) => sent.url().endsWith('/api/v1/jobs') && sent.postDataJSON()?.spec.gpu === 1);
+    await page.getByRole('button', {name: '1 GPU'}).click();
+    assert.equal((await asked).postDataJSON().spec.gpuResource, 'amd.com/gpu');
+    await expect(page.getByRole('combobox', {name: 'GPU resource'})).toHaveValue('amd.com/gpu');
+    await inspect(page, 'create-gpus');
+    await page.route(/api\/v1\/jobs$/, async (route) => {
+      if (route.request().postDataJSON().dryRun) return route.fallback();
+      return route.fulfill({json: {problem: {code: 'Rejected', message: 'refused for now', reasons: ['refused for now']}}});
+    });
+    await steps('Review');
+    await page.getByText('The API server accepts this job').waitFor();
+    await page.getByRole('button', {name: 'Create job'}).click();
+    await page.getByText('refused for now').first().waitFor();
+    await steps('Basics');
+    await name.fill('with-other-gpus');
+    await steps('Review');
+    await page.getByText('The API server accepts this job').waitFor();
+    await expect(page.getByText('refused for now')).toHaveCount(0);
+    await page.unrouteAll({behavior: 'wait'});
+  },
+
   async 'YAML is imported, also a large one'() {
     const page = await open('user', '/create?namespace=ml-team');
     await page.locator('label[for=way-input-yaml]').click();
@@ -1016,10 +1172,15 @@ const journeys = {
     await inspect(page, 'create-save-template');
     await page.getByRole('button', {name: 'Save template'}).click();
     await page.getByText('The template nightly is saved').first().waitFor();
+    await page.getByRole('button', {name: 'Save template'}).click();
+    await page.getByRole('button', {name: 'Replace it'}).waitFor();
+    await page.getByRole('textbox', {name: 'Name of the template'}).fill('another');
+    await expect(page.getByRole('button', {name: 'Replace it'}), 'another template is not replaced').toHaveCount(0);
     await page.goto(`${base}/create?namespace=ml-team`);
     await page.locator('label[for=way-input-template]').click();
     await next();
     await page.getByRole('textbox', {name: 'Name'}).fill('from-template');
+    await page.getByRole('textbox', {name: 'Description'}).fill('The run **of tonight**');
     await next();
     await page.getByRole('combobox', {name: 'Template'}).selectOption('nightly');
     await inspect(page, 'create-template');
@@ -1027,6 +1188,7 @@ const journeys = {
     await page.getByText('from the template nightly').waitFor();
     await page.getByRole('button', {name: 'Create job'}).click();
     await page.waitForURL(/mpijob\/from-template/);
+    await page.getByRole('region', {name: 'Description'}).locator('strong', {hasText: 'of tonight'}).waitFor();
   },
 };
 

@@ -99,7 +99,7 @@ export async function start({base, relay, tokens, timeout = 20_000, limit = 300_
       const text = message.text();
       // An expired login and a missing job are responses that pages show.
       // Playwright's screenshots add a style of their own.
-      if (message.type() === 'error' && !((folder || pictures) && text.startsWith('Applying inline style')) && !/status of (401|403|404|410|422|502|503)|net::ERR_/.test(text)) problems.push(`console of ${page.url()}: ${text}`);
+      if (message.type() === 'error' && !((folder || pictures) && text.startsWith('Applying inline style')) && !/status of (401|403|404|410|422|429|502|503)|net::ERR_/.test(text)) problems.push(`console of ${page.url()}: ${text}`);
     });
     page.on('pageerror', (error) => problems.push(`error in ${page.url()}: ${error.message}`));
     await page.goto(`${base}/`);
