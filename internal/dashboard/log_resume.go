@@ -1,12 +1,14 @@
 package dashboard
 
 import (
-	"compress/flate"
+	"bytes"
 	"encoding/base64"
-	"encoding/json"
+	"encoding/binary"
 	"errors"
 	"io"
-	"strings"
+	"maps"
+	"math"
+	"slices"
 	"time"
 
 	"opendatahub.io/mpijob/internal/logstream"
@@ -17,34 +19,61 @@ import (
 type logPosition map[string]podPosition
 
 type podPosition struct {
-	Time  int64 `json:"t"` // in nanoseconds
-	Count int   `json:"n"`
+	Time  int64 // in nanoseconds
+	Count int
 }
 
-// maxPosition is the maximum size of a position before it is compressed.
-const maxPosition = 1 << 20
+// maxPodName is the maximum length of a pod's name, which is that of a DNS subdomain.
+const maxPodName = 253
 
+// parsePosition reads what id returns; the result is empty for any other text.
 func parsePosition(id string) logPosition {
-	var position logPosition
-	data := flate.NewReader(base64.NewDecoder(base64.RawURLEncoding, strings.NewReader(id)))
-	if err := json.NewDecoder(io.LimitReader(data, maxPosition)).Decode(&position); err != nil || position == nil {
+	data, err := base64.RawURLEncoding.DecodeString(id)
+	if err != nil {
 		return logPosition{}
+	}
+	position, in := logPosition{}, bytes.NewReader(data)
+	var name []byte
+	var at int64
+	for in.Len() > 0 {
+		shared, err1 := binary.ReadUvarint(in)
+		length, err2 := binary.ReadUvarint(in)
+		if errors.Join(err1, err2) != nil || shared > uint64(len(name)) || length > maxPodName-shared { //nolint:gosec // a length
+			return logPosition{}
+		}
+		rest := make([]byte, length)
+		_, err1 = io.ReadFull(in, rest)
+		name = append(name[:shared], rest...)
+		after, err2 := binary.ReadVarint(in)
+		count, err3 := binary.ReadUvarint(in)
+		if errors.Join(err1, err2, err3) != nil || count > math.MaxInt32 {
+			return logPosition{}
+		}
+		at += after
+		position[string(name)] = podPosition{at, int(count)}
 	}
 	return position
 }
 
-// id is compressed: the positions of all pods of a large job must fit into a header of a request.
+// id is short, so that the positions of all pods of a large job fit into a header of a request: of each pod it has how many
+// bytes of its name are those of the pod before, the others, the time after that of the pod before, and the count.
 func (p logPosition) id() string {
-	var id strings.Builder
-	encoded := base64.NewEncoder(base64.RawURLEncoding, &id)
-	compressed, err := flate.NewWriter(encoded, flate.BestSpeed)
-	if err != nil {
-		return ""
+	var data []byte
+	var last string
+	var at int64
+	for _, name := range slices.Sorted(maps.Keys(p)) {
+		shared := 0
+		for shared < min(len(last), len(name)) && last[shared] == name[shared] {
+			shared++
+		}
+		data = binary.AppendUvarint(data, uint64(shared))           //nolint:gosec // a length
+		data = binary.AppendUvarint(data, uint64(len(name)-shared)) //nolint:gosec // a length
+		data = append(data, name[shared:]...)
+		data = binary.AppendVarint(data, p[name].Time-at)
+		data = binary.AppendUvarint(data, uint64(p[name].Count)) //nolint:gosec // a count
+		last, at = name, p[name].Time
 	}
-	if err := errors.Join(json.NewEncoder(compressed).Encode(p), compressed.Close(), encoded.Close()); err != nil {
-		return ""
-	}
-	return id.String()
+	return base64.RawURLEncoding.EncodeToString(data)
 }
 
 // start returns from when on logs have to be read again; zero for the beginning. The API takes whole seconds.

@@ -22,7 +22,7 @@ func TestPositionFitsHeader(t *testing.T) {
 	if diff := cmp.Diff(position, parsePosition(id)); diff != "" {
 		t.Errorf("the position (-want +got):\n%s", diff)
 	}
-	for _, id := range []string{"", "x", "1.2", id[:100]} {
+	for _, id := range []string{"", "x", "1.2", id[:len(id)-2], "_____w"} {
 		if got := parsePosition(id); len(got) != 0 {
 			t.Errorf("%.10s is the position %v", id, got)
 		}

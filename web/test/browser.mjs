@@ -597,7 +597,7 @@ const journeys = {
     await page.unrouteAll({behavior: 'wait'});
     // Jobs are compared by their UIDs.
     await page.goto(`${base}/?namespace=ml-team&size=500`);
-    for (const name of ['bert-large', 'resnet-horovod']) await page.getByRole('checkbox', {name: `Select ${name} to compare`}).check();
+    for (const name of ['bert-large', 'resnet-horovod']) await page.getByRole('row').filter({has: page.getByRole('link', {name, exact: true})}).getByRole('checkbox').check();
     await page.getByRole('button', {name: 'Compare'}).click();
     await page.waitForURL(/compare\?a=.*&aUID=[0-9a-f-]{36}&bUID=[0-9a-f-]{36}$/);
     await page.getByRole('heading', {name: 'Findings'}).waitFor();
