@@ -54,14 +54,8 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 		}
 	}
 	if used != nil {
-		if errs := c.CheckEncryption(ctx, trainjob.Convert(job, *used), settings); len(errs) > 0 {
-			return responseFor(request, errs, nil)
-		}
-		if err := awaitObjects(ctx, live, trainjob.Convert(job, *used), settings); err != nil {
-			return admission.Errored(http.StatusServiceUnavailable, err)
-		}
-		if converted := trainjob.Convert(job, *used); plan.ReplacesKeys(converted, settings) {
-			trainjob.UseKeys(jobSet.Object, converted.KeysName())
+		if refusal := meetSite(ctx, live, c, settings, request, trainjob.Convert(job, *used), jobSet); refusal != nil {
+			return *refusal
 		}
 		// A user can write the ConfigMap with the runtime that Trainer has stored.
 		setGate(jobSet, gangs.Gates(trainjob.Convert(job, *cmp.Or(now, used))))
@@ -79,6 +73,24 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 		}
 	}
 	return patchResponse(request, jobSet)
+}
+
+// meetSite has a new JobSet meet what the administrator requires of all jobs: encryption, isolation and the type of SSH keys. It returns
+// the refusal of one that cannot, or not yet.
+func meetSite(ctx context.Context, live client.Reader, c *cluster.Cluster, settings plan.Settings, request admission.Request, job mpi.Job, jobSet *unstructured.Unstructured) *admission.Response {
+	var refusal admission.Response
+	if errs := c.CheckEncryption(ctx, job, settings); len(errs) > 0 {
+		refusal = responseFor(request, errs, nil)
+		return &refusal
+	}
+	if err := awaitObjects(ctx, live, job, settings); err != nil {
+		refusal = admission.Errored(http.StatusServiceUnavailable, err)
+		return &refusal
+	}
+	if plan.ReplacesKeys(job, settings) {
+		trainjob.UseKeys(jobSet.Object, job.KeysName())
+	}
+	return nil
 }
 
 // setGate holds back the pods of a new JobSet, or not.

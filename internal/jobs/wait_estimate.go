@@ -105,30 +105,37 @@ func estimateWait(reports []v1alpha1.JobReport, queue string, pods int32) WaitEs
 				line, latest = at, waited.Until.Time
 			}
 		}
-		if status.CompletionTime != nil {
-			continue
-		}
-		switch status.Phase {
-		case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseSuspended:
-		case v1alpha1.PhaseQueued, v1alpha1.PhaseGangScheduling:
-			if status.Scheduling != nil && status.Scheduling.Queue == queue {
-				estimate.Waiting++
-			}
-		default:
-			if status.Reason == codes.WaitingForQuota {
-				// Its queue, if it has one, has admitted it.
-				if status.Waited == nil && queue == "" || status.Waited != nil && status.Waited.Queue == queue {
-					estimate.Waiting++
-				}
-				continue
-			}
-			if queue != "" && status.Waited != nil && status.Waited.Queue == queue {
-				estimate.Running++
-			}
-		}
+		estimate.count(status)
 	}
 	of := waits.Of(line, pods)
 	estimate.Samples, estimate.FewestPods, estimate.MostPods = of.Samples, of.FewestPods, of.MostPods
 	estimate.Known, estimate.P50, estimate.P90 = of.Known, of.P50, of.P90
 	return estimate
+}
+
+// count adds a job to those that wait or run in the queue.
+func (e *WaitEstimate) count(status v1alpha1.JobReportStatus) {
+	if status.CompletionTime != nil {
+		return
+	}
+	// The queue of a job that does not wait in it is that which has admitted it.
+	admittedBy := ""
+	if status.Waited != nil {
+		admittedBy = status.Waited.Queue
+	}
+	switch status.Phase {
+	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseSuspended:
+	case v1alpha1.PhaseQueued, v1alpha1.PhaseGangScheduling:
+		if status.Scheduling != nil && status.Scheduling.Queue == e.Queue {
+			e.Waiting++
+		}
+	default:
+		switch {
+		case admittedBy != e.Queue:
+		case status.Reason == codes.WaitingForQuota:
+			e.Waiting++
+		case e.Queue != "":
+			e.Running++
+		}
+	}
 }

@@ -45,7 +45,7 @@ func codesOf(findings []v1alpha1.Finding) (list []string) {
 // TestCauseOfAnAttemptInAQueue: the report of a job that is back in its queue names what kept its pods from starting, and when that was
 // seen. A new attempt that gets further takes it back. A job that fails in the end names it in its root cause.
 func TestCauseOfAnAttemptInAQueue(t *testing.T) {
-	impossible := func(job mpi.Job) jobstate.Observed {
+	impossible := func(mpi.Job) jobstate.Observed {
 		return jobstate.Observed{
 			Queue: &jobstate.QueueState{Backend: "kueue", Name: "team", Admitted: true},
 			Gang:  &jobstate.GangState{Backend: "podgroup", Wanted: 3, Hold: true, Never: true, Reason: codes.GangImpossible, Message: "the cluster has no API of PodGroups"},
@@ -148,7 +148,7 @@ func TestFindingsOfAnAttemptInAQueue(t *testing.T) {
 		seen.Queue.Never, seen.Queue.Reason, seen.Queue.Message = true, "Deactivated", "too many requeues"
 		return seen
 	}
-	tooLarge := func(job mpi.Job) jobstate.Observed {
+	tooLarge := func(mpi.Job) jobstate.Observed {
 		seen := inQueue(0)
 		seen.Queue.Never, seen.Queue.Reason, seen.Queue.Message = true, "ExceedsMaxQuota", "the quota is smaller"
 		return seen
