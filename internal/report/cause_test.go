@@ -373,6 +373,40 @@ func TestWhatKeptAJobFromStartingStaysTheCause(t *testing.T) {
 	}
 }
 
+// TestDeadlineOfAStuckJob: the deadline of a job whose ranks waited for each other is reported with that, although its pods are gone.
+func TestDeadlineOfAStuckJob(t *testing.T) {
+	for name, test := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"stuck": {
+			[]string{"step 41", agentapi.StallPrefix + "all 3 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2"},
+			"The job exceeded its deadline of 20 seconds and was stopped. At 10:00:19 UTC: All 3 ranks wait since 10:00:00 UTC: none computes or transfers data (polling: 0, 1, 2). The job is probably stuck.",
+		},
+		"busy": {[]string{"step 41"}, "The job exceeded its deadline of 20 seconds and was stopped."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{t: t, job: job(2, func(j *mpi.Job) { j.Lifecycle.Deadline = new(int64(20)) })}
+			seen := pods(h.job, corev1.PodRunning, 0)
+			h.pass(time.Second, seen, jobstate.Evidence{})
+			h.pass(19*time.Second, seen, jobstate.Evidence{Logs: map[string]jobstate.Log{"pi-launcher-0": {Lines: test.lines}}})
+			mpitest.Leaving(seen.LauncherPods[0])
+			h.pass(20*time.Second, seen, jobstate.Evidence{})
+			over := jobstate.Observed{Launcher: mpitest.Launcher(h.job, batchv1.JobFailed)}
+			over.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonDeadlineExceeded
+			for range 2 {
+				got := h.pass(22*time.Second, over, jobstate.Evidence{}).Status.Findings
+				if len(got) == 0 || got[0].Code != codes.DeadlineExceeded || got[0].Summary != test.want {
+					t.Fatalf("found %+v", got)
+				}
+				if first := got[0].Remedies[0].Text; strings.Contains(first, "matching send") != (name == "stuck") {
+					t.Errorf("the first remedy is %q", first)
+				}
+			}
+		})
+	}
+}
+
 func noNode(pod *corev1.Pod) {
 	pod.Status.Conditions = []corev1.PodCondition{{
 		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.",

@@ -45,8 +45,38 @@ func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1
 	if attempt := m.lastAttempt(findings); attempt != nil {
 		findings = append(findings, *attempt)
 	}
+	m.addStall(findings)
 	findings = m.keep(findings)
 	return findings[:min(len(findings), maxFindings)], m.failure(findings)
+}
+
+// stalls are the findings of ranks that make no progress.
+var stalls = []string{codes.RankGone, codes.RanksWaiting, codes.RanksIdle, codes.NoAnswer, codes.Straggler, codes.NoTransport}
+
+// addStall has a job that its deadline ended name the ranks that made no progress before, as its timeline has it: its pods, and their logs, may be
+// deleted. More time is then the last remedy.
+func (m maker) addStall(findings []v1alpha1.Finding) {
+	if len(findings) == 0 || findings[0].Code != codes.DeadlineExceeded {
+		return
+	}
+	for _, entry := range slices.Backward(m.before.Timeline) {
+		switch {
+		case entry.Event == codes.LauncherRestarted || entry.Event == string(v1alpha1.PhaseRunning):
+			return
+		case slices.Contains(stalls, entry.Event):
+			root := &findings[0]
+			root.Summary = phrase.Cut(fmt.Sprintf("%s At %s UTC: %s", root.Summary, entry.Time.UTC().Format(time.TimeOnly), entry.Detail), diagnose.MaxText)
+			var remedies []v1alpha1.Remedy
+			for _, remedy := range codes.Lookup(entry.Event).Remedies {
+				// The others look into pods.
+				if remedy.Action == "" && !strings.Contains(remedy.Text, "{") {
+					remedies = append(remedies, remedy)
+				}
+			}
+			root.Remedies = append(remedies, root.Remedies...)
+			return
+		}
+	}
 }
 
 // isAdded reports whether a finding is no cause of anything: Make adds it to those of each report.
