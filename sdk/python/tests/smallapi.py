@@ -18,6 +18,8 @@ Json = dict[str, Any]
 JOBS = "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs"
 REPORTS = "/apis/mpi.opendatahub.io/v1alpha1/namespaces/default/jobreports"
 PODS = "/api/v1/namespaces/default/pods"
+TRAIN_JOBS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
+RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
 
 
 class SmallAPI:
@@ -110,6 +112,12 @@ class SmallAPI:
             "training.kubeflow.org/job-name": job.name,
             "training.kubeflow.org/job-role": role,
         }
+        if job.kind == "TrainJob":
+            labels = {
+                "jobset.sigs.k8s.io/jobset-name": job.name,
+                "jobset.sigs.k8s.io/replicatedjob-name": "launcher" if role == "launcher" else "node",
+                "batch.kubernetes.io/job-completion-index": name.rpartition("-")[2],
+            }
         self.logs[name] = "".join(
             f"2026-01-02T{10 + number // 3600:02}:{number // 60 % 60:02}:{number % 60:02}.000000000Z {line}\n"
             for number, line in enumerate(lines)

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
@@ -44,6 +44,7 @@ from openshift_ai_sdk.training._kept_logs import (
 from openshift_ai_sdk.training._kinds import POD, TRAIN_JOB
 from openshift_ai_sdk.training._levels import NONE, Levels, parse_level
 from openshift_ai_sdk.training._mask import Masker
+from openshift_ai_sdk.training._trainer_runtime import runtime_of
 from openshift_ai_sdk.training._value_rules import whole
 from openshift_ai_sdk.training._wait_reports import watch_reports
 from openshift_ai_sdk.training._watch import Change, watch
@@ -53,6 +54,7 @@ from openshift_ai_sdk.training.errors import (
     InvalidJobError,
     JobNotFoundError,
     JobRefusedError,
+    PermissionDeniedError,
     Problem,
     TrainingError,
 )
@@ -94,6 +96,8 @@ class Selection:
     Attributes:
         ranks: Lines of these ranks alone; None takes all.
         worker: Lines of this worker and of its ranks; None takes the launcher's log.
+        launcher: Whether the job has a launcher. Without one, each worker has the output of its ranks alone.
+        main: Without a launcher, lines of worker 0 alone.
         all_pods: Lines of all pods.
         pattern: Lines that it is found in; None takes all.
         since: The time of the first line; None takes all.
@@ -105,6 +109,8 @@ class Selection:
 
     ranks: frozenset[int] | None = None
     worker: int | None = None
+    launcher: bool = True
+    main: bool = False
     all_pods: bool = False
     pattern: re.Pattern[str] | None = None
     since: datetime | None = None
@@ -117,7 +123,11 @@ class Selection:
         """Return whether the log of a pod may have selected lines. Most ranks write through the launcher."""
         if place.role == "launcher":
             return True
-        return place.role == "worker" and (self.all_pods or self.ranks is not None or self.worker == place.index)
+        if place.role != "worker":
+            return False
+        if not self.launcher and self.worker is None:
+            return not self.main or place.index == 0
+        return self.all_pods or self.ranks is not None or self.worker == place.index
 
     def takes(self, source: Place, line: LogLine) -> bool:
         """Return whether a line in the log of a pod is selected."""
@@ -130,7 +140,7 @@ class Selection:
             is_there = line.role == "worker" and line.index == self.worker
             is_maybe = self.untagged and is_untagged(line)
             return (is_there or is_maybe) and self._matches(line)
-        if not self.all_pods and self.ranks is None and source.role != "launcher":
+        if self.launcher and not self.all_pods and self.ranks is None and source.role != "launcher":
             return False
         return self._matches(line)
 
@@ -377,7 +387,7 @@ class Reader:
 
     def __init__(self, cluster: Cluster, found: Found, selection: Selection) -> None:
         self.cluster = cluster
-        self.ref = found.ref
+        self.ref, self.object = found.ref, found.object
         self.created = str(((found.object or {}).get("metadata") or {}).get("creationTimestamp", ""))
         self.status = found.status
         self.report_logs = ((found.report or {}).get("status") or {}).get("logs") or {}
@@ -385,7 +395,7 @@ class Reader:
         self.selection = selection
         self.hosts = Hosts.of(found)
         self.command = command_in(found.object)
-        # Whether the launcher's log has lines with the tag of a rank, and without one.
+        # Whether the log that ranks write to has lines whose rank is known, and others.
         self.tagged = self.untagged = False
         self.over = found.object is None or is_finished(found.object) or self.status.is_finished
         self.runs: dict[str, Run] = {}
@@ -394,6 +404,7 @@ class Reader:
     async def read(self) -> list[LogLine]:
         """Return what there is, in the order of time; of pods that are gone, what was kept."""
         self.over = True
+        await self._find_launcher()
         self.selection = replace(self.selection, untagged=self.selection.worker is not None)
         lines = await self._read_complete()
         if lines is None:
@@ -406,6 +417,21 @@ class Reader:
             return [line for line in lines if not is_untagged(line)]
         self._warn_of_tags(self.untagged and not self.tagged)
         return lines
+
+    async def _find_launcher(self) -> None:
+        """Find out whether the job has a launcher: TrainJobs of runtimes without MPI have none."""
+        if self.ref.kind != TRAIN_JOB.kind:
+            return
+        status, job = self.status, self.object
+        has = True
+        if status.phase is not None:
+            # Only jobs of MPI have an implementation.
+            has = bool(status.mpi and status.mpi.implementation) or bool(status.attempts)
+        elif job is not None:
+            with suppress(PermissionDeniedError):
+                runtime = await runtime_of(self.cluster, job)
+                has = runtime is None or (runtime["spec"].get("mlPolicy") or {}).get("mpi") is not None
+        self.selection = replace(self.selection, launcher=has)
 
     async def _read_pods(self) -> list[list[LogLine]]:
         """Return the lines of each pod; of those that are gone, what the report has kept."""
@@ -524,16 +550,25 @@ class Reader:
             line = self.hosts.read(log.source, log.pod, text, time)
             if not self._has_level(log.levels, line) or not self._is_within(time):
                 continue
-            if log.source.role == "launcher":
-                self.tagged = self.tagged or line.rank is not None
-                self.untagged = self.untagged or line.rank is None
+            self._note_rank(log.source, line)
             if self.selection.takes(log.source, line):
                 yield line
+
+    def _note_rank(self, source: Place, line: LogLine) -> None:
+        """Take note of whether the rank of a line is known, if ranks write to this log."""
+        if source.role == "launcher" or not self.selection.launcher:
+            self.tagged = self.tagged or line.rank is not None
+            self.untagged = self.untagged or line.rank is None
 
     def _warn_of_tags(self, is_unsure: bool) -> None:
         """Warn that it is unknown which lines are those of the wanted ranks or worker."""
         worker, ranks = self.selection.worker, self.selection.ranks
         if (worker is None and ranks is None) or not is_unsure or self.hosts.is_one or TAGS.search(self.command):
+            return
+        if not self.selection.launcher:
+            if worker is None and self.hosts.slots != 1:
+                text = f"no line of {self.ref} is tagged with its rank, so that none is selected"
+                warnings.warn(f"{text}; worker_index selects the lines of a worker", stacklevel=2)
             return
         what = f"all lines of the launcher are taken as worker {worker}'s" if ranks is None else "none is selected"
         warnings.warn(
@@ -557,9 +592,7 @@ class Reader:
             line = self.hosts.read(source, pod, text, time)
             if not self._has_level(levels.setdefault(pod, Levels()), line) or pod in there or not self._is_within(time):
                 continue
-            if source.role == "launcher":
-                self.tagged = self.tagged or line.rank is not None
-                self.untagged = self.untagged or line.rank is None
+            self._note_rank(source, line)
             if selection.reads(source) and selection.takes(source, line):
                 lines.append(line)
         if lines and (missing := missing_in(self.report_logs)):
@@ -596,6 +629,7 @@ class Reader:
 
         Watches and readers run side by side and hand over what they find here, where all decisions are made.
         """
+        await self._find_launcher()
         if self.over:
             # The lines of a worker are known only when all of the launcher's are.
             if self._has_complete and self.selection.worker is None:
@@ -792,9 +826,7 @@ class Reader:
         elif self.selection.until is not None and time > self.selection.until:
             return False
         line = self.hosts.read(run.place, run.pod, run.masker.line(text.decode(errors="replace")), time)
-        if run.place.role == "launcher":
-            self.tagged = self.tagged or line.rank is not None
-            self.untagged = self.untagged or line.rank is None
+        self._note_rank(run.place, line)
         if self._has_level(run.levels, line) and self.selection.takes(run.place, line):
             take([line])
         return True

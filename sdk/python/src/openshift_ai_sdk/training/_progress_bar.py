@@ -89,7 +89,7 @@ async def _read(cluster: Cluster, ref: JobRef, shown: Bar) -> None:
             # The status counts; the log only shows more of it.
             with suppress(TrainingError, ConnectionLostError):
                 found = await cluster.find(ref.name, ref.namespace, ref.kind)
-                lines = await _logs.Reader(cluster, found, _logs.Selection(tail=LINES)).read()
+                lines = await _logs.Reader(cluster, found, _logs.Selection(tail=LINES, main=True)).read()
                 if points := _training_history.history(lines):
                     shown.show_point(latest(points))
         await cluster.api.driver.sleep(INTERVAL)

@@ -1272,6 +1272,8 @@ class MPIJob:
     ) -> Logs | AsyncIterator[LogLine]:
         """Return lines of the job's logs: of the launcher, through which most ranks write, or of some ranks or pods.
 
+        A TrainJob of a runtime without MPI, such as PyTorch's, has no launcher: the lines are those of all workers.
+
         The rank of a line is known if mpirun tags it (Open MPI: ``--tag-output``, or
         ``--output tag`` with version 5; Intel MPI and MPICH: ``-prepend-rank``). If the
         administrator has a bucket for logs, those of a finished job are read from there, complete, for a day or as long
@@ -1353,14 +1355,17 @@ class MPIJob:
         """Return the epochs, losses and accuracies in the job's log, one entry for each line that has any.
 
         Lines are read as the operator reads them: JSON, ``name=value``, and what Keras, PyTorch, Lightning, Horovod and
-        Hugging Face's Trainer print. Of lines with a rank only those of rank 0 count.
+        Hugging Face's Trainer print. Of lines with a rank only those of rank 0 count. Of a job without a launcher the
+        log of worker 0 is read.
 
         Example:
             >>> history = await job.get_training_history()
             >>> history[-1].loss
             0.21
         """
-        return _training_history.history(await self.get_logs())
+        found = await run(self._cluster.find(self.name, self.namespace, self.kind))
+        reader = _logs.Reader(self._cluster, found, _logs.Selection(main=True))
+        return _training_history.history(await run(reader.read()))
 
     async def get_usage(self) -> list[PodUsage]:
         """Return the CPUs and the memory that each pod of the job uses at the moment, and requests.
