@@ -3,6 +3,7 @@ package jobs
 import (
 	"errors"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -56,16 +57,46 @@ func ParseCommand(text string) ([]string, error) {
 	return SplitCommand(text)
 }
 
-// launchers are programs that start ranks. A command that contains one is not wrapped in mpirun.
-var launchers = append(slices.Clone(mpi.Launchers), "deepspeed")
+// deepspeed is a launcher whose name is also a value of options.
+const deepspeed = "deepspeed"
 
-// StartsRanks reports whether a command starts ranks itself, also in a shell script.
+// launchers are programs that start ranks. A command that contains one is not wrapped in mpirun.
+var launchers = append(slices.Clone(mpi.Launchers), deepspeed)
+
+var (
+	// shells are programs that read a script in the argument after scriptOption.
+	shells       = []string{"ash", "bash", "dash", "ksh", "sh", "zsh"}
+	scriptOption = regexp.MustCompile(`^-[A-Za-z]*c$`)
+	longOption   = regexp.MustCompile(`^--[a-z]`)
+)
+
+// StartsRanks reports whether a command starts ranks itself, also in a shell script. Of other programs, only whole words count: the
+// source of a Python program may have any words.
 func StartsRanks(command []string) bool {
-	for _, word := range command {
-		for part := range strings.FieldsFuncSeq(word, func(r rune) bool { return strings.ContainsRune(" \t\n;&|()", r) }) {
-			if slices.Contains(launchers, path.Base(part)) {
+	if startsRanks(command) {
+		return true
+	}
+	for i := 2; i < len(command); i++ {
+		if !scriptOption.MatchString(command[i-1]) || !slices.ContainsFunc(command[:i-1], isShell) {
+			continue
+		}
+		for call := range strings.FieldsFuncSeq(command[i], func(r rune) bool { return strings.ContainsRune("\n;&|()", r) }) {
+			if startsRanks(strings.Fields(call)) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+func isShell(word string) bool { return slices.Contains(shells, path.Base(word)) }
+
+// startsRanks reports whether one of these words is a launcher. deepspeed may be a value, as in --strategy deepspeed.
+func startsRanks(words []string) bool {
+	for i, word := range words {
+		isValue := i > 0 && longOption.MatchString(words[i-1])
+		if name := path.Base(word); slices.Contains(launchers, name) && (name != deepspeed || !isValue) {
+			return true
 		}
 	}
 	return false

@@ -1,6 +1,9 @@
 package jobs
 
 import (
+	"encoding/json"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,21 +40,31 @@ func TestShellWords(t *testing.T) {
 	}
 }
 
-func TestStartsRanks(t *testing.T) {
-	tests := map[string]struct {
-		command []string
-		want    bool
-	}{
-		"a program":         {command: []string{"python", "train.py"}},
-		"mpirun":            {command: []string{"mpirun", "train"}, want: true},
-		"by its path":       {command: []string{"/opt/mpi/bin/mpiexec", "train"}, want: true},
-		"in a script":       {command: []string{"sh", "-c", "cd /data; mpirun train"}, want: true},
-		"a file of a name":  {command: []string{"python", "mpirun.py"}},
-		"after an operator": {command: []string{"sh", "-c", "prepare&&horovodrun -np 4 train"}, want: true},
+// commands are cases that the tests of the Python SDK read, too.
+type commands struct {
+	StartsRanks []struct {
+		Command []string
+		Want    bool
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := StartsRanks(test.command); got != test.want {
+}
+
+func readCommands(t *testing.T) commands {
+	t.Helper()
+	text, err := os.ReadFile("testdata/commands.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all commands
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestStartsRanks(t *testing.T) {
+	for _, test := range readCommands(t).StartsRanks {
+		t.Run(strings.Join(test.Command, " "), func(t *testing.T) {
+			if got := StartsRanks(test.Command); got != test.Want {
 				t.Errorf("got %t", got)
 			}
 		})

@@ -15,6 +15,9 @@ Command = str | Sequence[str]
 
 # A command that has one of these starts ranks by itself and is run as it is.
 LAUNCHERS = {"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "horovodrun", "deepspeed"}
+# Programs that read a script in the argument after an option such as -c or -ec.
+SHELLS = {"ash", "bash", "dash", "ksh", "sh", "zsh"}
+SCRIPT_OPTION, LONG_OPTION = re.compile(r"-[A-Za-z]*c"), re.compile(r"--[a-z]")
 # The flags of mpirun that set the number of ranks.
 RANK_FLAGS = {"-n", "--n", "-np", "--np", "-c", "--c"}
 
@@ -52,9 +55,26 @@ def launched(command: list[str], ranks: int, implementation: str | None, flags: 
 
 
 def starts_ranks(command: Sequence[str]) -> bool:
-    """Return whether a command starts ranks by itself, be it in a script of a shell."""
-    parts = (part for word in command for part in re.split(r"[ \t\n;&|()]+", word))
-    return any(PurePosixPath(part).name in LAUNCHERS for part in parts)
+    """Return whether a command starts ranks by itself, be it in a script of a shell.
+
+    Of other programs, only whole words count: the source of a Python program may have any words.
+    """
+    calls = [list(command)]
+    for at in range(2, len(command)):
+        if SCRIPT_OPTION.fullmatch(command[at - 1]) and any(base(word) in SHELLS for word in command[: at - 1]):
+            calls += [call.split() for call in re.split(r"[\n;&|()]", command[at])]
+    return any(is_launcher(call, at) for call in calls for at in range(len(call)))
+
+
+def is_launcher(call: Sequence[str], at: int) -> bool:
+    """Return whether a word of a call starts ranks. ``deepspeed`` may be a value, as in ``--strategy deepspeed``."""
+    is_value = at > 0 and LONG_OPTION.match(call[at - 1]) is not None
+    return base(call[at]) in LAUNCHERS and not (is_value and base(call[at]) == "deepspeed")
+
+
+def base(word: str) -> str:
+    """Return the last part of a path."""
+    return PurePosixPath(word).name
 
 
 def has_launcher(command: Command | None) -> bool:
