@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import re
 import subprocess
 import sys
 import types
@@ -209,7 +210,7 @@ def module(folder: Path, text: str) -> types.ModuleType:
 
 @pytest.mark.parametrize("name", RIGHT)
 def test_a_function_runs_alone(name: str, tmp_path: Path) -> None:
-    program, *arguments = _program.command_of(module(tmp_path, RIGHT[name]).f)
+    program, *arguments = expanded(_program.command_of(module(tmp_path, RIGHT[name]).f))
     assert program == "python3"
     # The folder of the script is not that of the rank.
     ran = subprocess.run([sys.executable, "-I", "-W", "error", *arguments], cwd="/", capture_output=True, text=True)
@@ -238,3 +239,21 @@ def test_a_module_that_is_no_package_is_not_installed(monkeypatch: pytest.Monkey
     assert not _program.is_installed("mine")
     assert _program.is_installed("pydantic.fields") and _program.is_installed("os.path")
     assert _program.import_of("partial", __import__("functools").partial) == "from functools import partial as partial"
+
+
+def expanded(command: list[str], **variables: str) -> list[str]:
+    """Return a command as Kubernetes starts it, with variables of the container in place of $(NAME)."""
+    reference = re.compile(r"\$(?:\$|\((\w+)\))")
+
+    def value(found: re.Match[str]) -> str:
+        return variables.get(found[1], found[0]) if found[1] else "$"
+
+    return [reference.sub(value, word) for word in command]
+
+
+def test_kubernetes_changes_nothing_in_a_function(tmp_path: Path) -> None:
+    text = "def f(price):\n    print('$(HOME) $$ $', price)\n"
+    command = _program.command_of(module(tmp_path, text).f, {"price": "5 $$ $(HOME)"})
+    program, *arguments = expanded(command, HOME="/root")
+    ran = subprocess.run([sys.executable, *arguments], check=True, capture_output=True, text=True)
+    assert program == "python3" and ran.stdout == "$(HOME) $$ $ 5 $$ $(HOME)\n"

@@ -68,7 +68,8 @@ def command_of(func: Callable[..., object], arguments: Mapping[str, Any] | None 
     if inspect.iscoroutinefunction(inspect.unwrap(func)):
         # A decorator may run it already.
         call = f"done = {call}\nif hasattr(done, 'send'):\n    __import__('asyncio').run(done)"
-    program = f"{source.text}\n{call}\n"
+    # Kubernetes replaces $(NAME) in a command by the variable, and $$ by $.
+    program = f"{source.text}\n{call}\n".replace("$", "$$")
     if len(program.encode()) > LONGEST:
         raise InvalidJobError(
             [Problem("func", f"has {len(program.encode())} bytes with its arguments; at most {LONGEST} are allowed")]
