@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -95,6 +96,12 @@ def history(lines: Iterable[LogLine]) -> TrainingHistory:
             numbers = {name: _number(values.get(name)) for name in ("epoch", "step", "loss", "accuracy")}
             points.append(TrainingPoint(time=line.time, progress=fraction(values.get("progress")), **numbers))
     return TrainingHistory(points)
+
+
+def finite(text: str | None) -> float | None:
+    """Return a value as a number; None if it is none, infinite or NaN."""
+    number = _number(text)
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _number(text: str | None) -> float | None:

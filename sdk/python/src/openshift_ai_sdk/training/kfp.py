@@ -64,9 +64,13 @@ def run_mpijob(
         run_as_user: The user that the pods run as; 0 is that of the image or the project.
 
     Returns:
-        The job's name, and the last accuracy and loss that the program reported; NaN if it reported none.
+        The job's name, and the last accuracy and loss that the program reported. If one is not reported or not finite,
+        the accuracy is -1, and the loss the largest number, 1.8e308: neither fulfils a condition of a pipeline.
     """
+    import sys
+
     from openshift_ai_sdk.training import MPIJob, ResourceRequirements
+    from openshift_ai_sdk.training._training_history import finite
 
     job = MPIJob(
         name,
@@ -89,14 +93,11 @@ def run_mpijob(
     ).create()
     status = job.wait_for_completion(timeout=timeout or None, on_phase=print)
 
-    def number(text: str | None) -> float:
-        try:
-            return float(text or "nan")
-        except ValueError:
-            return float("nan")
-
     training = status.training
-    return job.name, number(training.accuracy if training else None), number(training.loss if training else None)
+    accuracy = finite(training.accuracy if training else None)
+    loss = finite(training.loss if training else None)
+    # KFP accepts neither NaN nor None for a number.
+    return job.name, -1.0 if accuracy is None else accuracy, sys.float_info.max if loss is None else loss
 
 
 def mpijob_component(
