@@ -91,6 +91,16 @@ def without_queue(spec: Json) -> None:
         spec["runtimePatches"] = kept
 
 
+def suspended_in_queue_as(manifest: Json, job: Json) -> Json:
+    """Return a manifest that is suspended in its queue if a job is."""
+    value = (job["metadata"].get("annotations") or {}).get(ANNOTATION_SUSPEND_IN_QUEUE)
+    if value is None:
+        return manifest
+    meta = manifest["metadata"]
+    annotations = {**(meta.get("annotations") or {}), ANNOTATION_SUSPEND_IN_QUEUE: value}
+    return {**manifest, "metadata": {**meta, "annotations": annotations}}
+
+
 def suspend_path(kind: str) -> str:
     """Return where a kind says that a job is suspended."""
     return "spec.suspend" if kind == TRAIN_JOB.kind else "spec.runPolicy.suspend"

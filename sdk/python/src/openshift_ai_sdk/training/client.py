@@ -965,7 +965,7 @@ class MPIJob:
         if self._masked:
             _validate.check(_written.masked_in(manifest))
         if "uid" in manifest["metadata"]:
-            manifest = _changes.written_again(manifest)
+            manifest = _written.suspended_in_queue_as(_changes.written_again(manifest), manifest)
         return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
 
     @property
