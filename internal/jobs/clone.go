@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,7 +52,41 @@ func (c *Client) clone(ctx context.Context, job Job, name string, changes ...Cha
 		}
 	}
 	clone.SetName(name)
+	if !slices.ContainsFunc(changes, func(change Change) bool { return strings.HasSuffix(change.Field, "subPath") }) {
+		renameOutput(clone, original.GetName())
+	}
 	return Clone{Original: original, Job: clone, Note: note}, nil
+}
+
+// renameOutput has a clone name its own folder for results, which Build mounts at the path in OUTPUT_DIR: the folder with the
+// original's name gets that of the clone.
+func renameOutput(clone *unstructured.Unstructured, original string) {
+	var folders []string
+	visitObjects(clone.Object["spec"], func(fields map[string]any) {
+		if value, is := fields["value"].(string); is && fields["name"] == outputVariable {
+			folders = append(folders, strings.TrimRight(value, "/"))
+		}
+	})
+	visitObjects(clone.Object["spec"], func(fields map[string]any) {
+		if path, is := fields["mountPath"].(string); is && fields["subPath"] == original && slices.Contains(folders, strings.TrimRight(path, "/")) {
+			fields["subPath"] = clone.GetName()
+		}
+	})
+}
+
+// visitObjects calls a function with all objects in a value of JSON, itself included.
+func visitObjects(value any, visit func(map[string]any)) {
+	switch value := value.(type) {
+	case map[string]any:
+		visit(value)
+		for _, field := range value {
+			visitObjects(field, visit)
+		}
+	case []any:
+		for _, entry := range value {
+			visitObjects(entry, visit)
+		}
+	}
 }
 
 // UserFields returns a copy of a job without the fields that the API server, controllers and the operator have added, and without

@@ -36,6 +36,9 @@ func (c *Client) SpecOf(ctx context.Context, job Job) (spec Spec, kept []string,
 	if err != nil {
 		return Spec{}, nil, err
 	}
+	if spec.Output != nil && spec.Output.SubPath == spec.Name {
+		spec.Output.SubPath = "" // as Build names it, also under another name
+	}
 	whole := spec.Command
 	setWords(original, whole)
 	// The command is read without the mpirun that Build adds, if Build adds exactly this one.
@@ -118,6 +121,7 @@ func (c *Client) CloneWithSpec(ctx context.Context, job Job, spec Spec, changes 
 	clone := original.DeepCopy()
 	removeSuspend(clone)
 	clone.SetName(spec.Name)
+	renameOutput(clone, original.GetName())
 	if to.Job.GetKind() != clone.GetKind() {
 		return Clone{}, Invalid(FieldError{Field: "runtime", Reason: "cannot be changed between none and one: the clone is a " + clone.GetKind()})
 	}

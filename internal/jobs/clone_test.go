@@ -1,12 +1,16 @@
 package jobs
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 )
@@ -73,6 +77,82 @@ func TestSuspendIsNotCloned(t *testing.T) {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
 	}
+}
+
+// TestCloneHasItsOwnFolder reads cases that the tests of the Python SDK read, too: a clone of train with the name copy.
+func TestCloneHasItsOwnFolder(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/clone_output.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests []struct {
+		Name, Kind string
+		Spec, Want map[string]any
+	}
+	if err := json.Unmarshal(text, &tests); err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{"MPIJob": "kubeflow.org/v2beta1", "TrainJob": "trainer.kubeflow.org/v1alpha1"}
+	for _, test := range tests {
+		t.Run(test.Name, func(t *testing.T) {
+			t.Parallel()
+			job := &unstructured.Unstructured{Object: map[string]any{"apiVersion": versions[test.Kind], "kind": test.Kind, "spec": test.Spec}}
+			job.SetName("train")
+			job.SetNamespace("ns")
+			c, _ := newServer(t)
+			clone, err := c.Clone(t.Context(), FromObject(job), "copy")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.Want, clone.Job.Object["spec"]); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestEditedCloneHasItsOwnFolder: so does a clone of which flags change other settings; a folder that a change names stays.
+func TestEditedCloneHasItsOwnFolder(t *testing.T) {
+	t.Parallel()
+	runtime := parsed(t, runtimeText)
+	runtime.SetNamespace("")
+	c, _ := newServer(t, runtime)
+	for name, of := range map[string]string{"an MPIJob": "", "a TrainJob": "mpi-openmpi"} {
+		spec := Spec{Name: "train", Namespace: "ns", Image: "i", Command: []string{"train"}, Workers: 2, Runtime: of, Output: &Volume{Source: VolumeClaim, Name: "results", Path: "/results"}}
+		built, err := c.Build(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(built.Job.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job := FromObject(parsed(t, string(text)))
+		clone, err := c.CloneEdited(t.Context(), job, "copy", func(s *Spec) { s.Image = "j" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if folders := subPaths(clone.Job); !slices.Equal(slices.Compact(folders), []string{"copy"}) {
+			t.Errorf("%s: the folders are %q", name, folders)
+		}
+		clone, err = c.CloneEdited(t.Context(), job, "copy", func(s *Spec) { s.Output.SubPath = "train" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if folders := subPaths(clone.Job); !slices.Equal(slices.Compact(folders), []string{"train"}) {
+			t.Errorf("%s: the folders are %q although one is named", name, folders)
+		}
+	}
+}
+
+func subPaths(job *unstructured.Unstructured) (all []string) {
+	visitObjects(job.Object, func(fields map[string]any) {
+		if folder, is := fields["subPath"].(string); is {
+			all = append(all, folder)
+		}
+	})
+	return all
 }
 
 // TestRanksFollow: the number of ranks in the command of a clone is that of its slots, if the original's was that of the original's.

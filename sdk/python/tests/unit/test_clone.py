@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
+import pytest
 from smallapi import JOBS, SmallAPI
+
+from openshift_ai_sdk.training import _clone
+
+GOLDEN = Path(__file__).resolve().parents[4] / "internal" / "jobs" / "testdata" / "clone_output.json"
 
 HELD = "mpi.opendatahub.io/suspend-in-queue"
 
@@ -30,3 +38,24 @@ def test_a_job_that_is_created_again_stays_suspended(small_client: Any, small: S
     again = job.create()
     assert again.manifest["metadata"]["annotations"] == {HELD: "true", "note": "kept"}
     assert again.manifest["spec"]["runPolicy"]["suspend"] is True
+
+
+@pytest.mark.parametrize("case", json.loads(GOLDEN.read_text()), ids=lambda case: case["name"])
+def test_a_clone_has_its_own_folder_for_results(case: dict[str, Any]) -> None:
+    spec = deepcopy(case["spec"])
+    _clone.rename_output(spec, "train", "copy")
+    assert spec == case["want"]
+
+
+def folders(job: Any) -> set[str]:
+    return {each["subPath"] for each in _clone.objects_in(job.manifest) if "subPath" in each}
+
+
+def test_a_clone_writes_results_where_it_is_told_to(small_client: Any) -> None:
+    job = small_client.create_job("train", container_image="image", command="train.py", output_dir="results:/results")
+    assert folders(job) == {"train"} and folders(job.clone()) == {"train-2"}
+    roles = {
+        f"spec.mpiReplicaSpecs.{role}.template.spec.containers[0].volumeMounts[0].subPath": "train"
+        for role in ("Launcher", "Worker")
+    }
+    assert folders(job.clone(**roles)) == {"train"}

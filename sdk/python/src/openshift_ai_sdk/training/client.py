@@ -1545,7 +1545,8 @@ class MPIJob:
         In a notebook, a Python shell or a terminal this prints the name of the copy, as ``create`` does.
 
         If the original starts as many ranks as its workers have slots, so does the copy. Other numbers of ranks are
-        kept, with a warning if the number of slots has changed.
+        kept, with a warning if the number of slots has changed. With ``output_dir``, the copy has its own folder for
+        results, unless a change names a ``subPath``.
 
         A deleted job can be cloned while its report is kept. Secrets are masked there: ``env`` or the path of the field
         must set each of them again.
