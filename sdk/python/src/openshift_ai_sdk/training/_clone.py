@@ -23,7 +23,7 @@ async def clone(
     cluster: Cluster, ref: JobRef, new_name: str | None, changes: Mapping[str, object], dry_run: str | None
 ) -> Json:
     """Create a changed copy of a job under a new name; with ``client`` for a dry run only build it."""
-    found = await cluster.find(ref.name, ref.namespace, ref.kind)
+    found = await cluster.find_same(ref)
     written, missing = (found.object, "") if found.object else written_in(found.report)
     if written is None:
         raise JobNotFoundError(f"{ref} is deleted, and {missing}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from openshift_ai_sdk.training._apiserver import Api
 from openshift_ai_sdk.training._driver import Driver, Json
 from openshift_ai_sdk.training._job_ref import Found, JobRef, gone_job
@@ -55,6 +57,32 @@ class Cluster:
                 return Found(ref, None, report, self.api.host)
         raise await self.not_found(name, namespace)
 
+    async def find_same(self, ref: JobRef) -> Found:
+        """Return a job, or what its report has kept of it. With a uid, another job of its name is not returned."""
+        found = await self.find(ref.name, ref.namespace, ref.kind)
+        if not ref.uid or found.ref.uid == ref.uid:
+            return found
+        report = await self.report(ref)
+        if report is None:
+            raise replaced(ref)
+        return Found(ref, None, report, self.api.host, replaced=found.object is not None)
+
+    async def resolve(self, ref: JobRef) -> JobRef:
+        """Return a job with its uid: that of the job, or of the latest report if the job is deleted.
+
+        Raises:
+            JobNotFoundError: There is neither.
+        """
+        if ref.uid:
+            return ref
+        item = await self.api.find(ref.resource, ref.namespace, ref.name)
+        if item is not None:
+            return replace(ref, uid=item["metadata"]["uid"])
+        report = await self.report(ref)
+        if report is None:
+            raise await self.not_found(ref.name, ref.namespace, NOT_CREATED)
+        return replace(ref, uid=report["spec"]["jobRef"]["uid"])
+
     async def not_found(self, name: str, namespace: str, hint: str = "") -> JobNotFoundError:
         """Return the error for a job that does not exist, with similar names."""
         names = [found.ref.name for found in await self.list(namespace, gone=True)]
@@ -72,6 +100,7 @@ class Cluster:
 
     async def status(self, ref: JobRef) -> JobStatus:
         """Return a job's status."""
+        ref = await self.resolve(ref)
         report = await self.report(ref)
         if report is None and await self.api.find(ref.resource, ref.namespace, ref.name) is None:
             raise await self.not_found(ref.name, ref.namespace, NOT_CREATED)
@@ -120,3 +149,11 @@ class Cluster:
     def status_in(self, ref: JobRef, report: Json | None) -> JobStatus:
         """Return the status in a job's report, or an empty one before there is a report."""
         return status_of(report, ref.kind, ref.name, ref.namespace, ref.uid, self.api.host)
+
+
+def replaced(ref: JobRef) -> JobNotFoundError:
+    """Return the error for a job that is deleted, and whose name another job has."""
+    return JobNotFoundError(
+        f"{ref} in the namespace {ref.namespace} was deleted; MPIJob.get({ref.name!r}) returns the job "
+        "that has its name now"
+    )

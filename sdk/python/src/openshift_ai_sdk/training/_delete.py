@@ -43,6 +43,10 @@ async def cancel(cluster: Cluster, ref: JobRef, grace_period: float | None = Non
     if grace_period is None:
         await delete(cluster, ref)
         return
+    job = await cluster.api.find(ref.resource, ref.namespace, ref.name)
+    if ref.uid and (job is None or job["metadata"]["uid"] != ref.uid):
+        # The job is gone already, and the pods may be those of another job of its name.
+        return
     pods, _ = await cluster.api.list(POD, ref.namespace, selector_of(ref))
     if all(grace_period <= pod["spec"].get("terminationGracePeriodSeconds", DEFAULT_GRACE_PERIOD) for pod in pods):
         await delete(cluster, ref)

@@ -20,6 +20,7 @@ async def events(cluster: Cluster, ref: JobRef, follow: bool = True) -> AsyncGen
     The events are those of the job's report, which keeps them: none is lost while the API server is away.
     """
     seen: set[Event] = set()
+    ref = await cluster.resolve(ref)
     if not follow:
         report = await cluster.report(ref)
         for event in new_events(report, seen):

@@ -43,12 +43,17 @@ class JobRef:
 
 @dataclass
 class Found:
-    """A job with its report. The object is None if the job is deleted, the report None before there is one."""
+    """A job with its report. The object is None if the job is deleted, the report None before there is one.
+
+    Attributes:
+        replaced: Whether the job is deleted, and another one has its name now.
+    """
 
     ref: JobRef
     object: Json | None
     report: Json | None
     cluster: str = ""
+    replaced: bool = False
 
     @cached_property
     def status(self) -> JobStatus:

@@ -397,6 +397,8 @@ class Reader:
         self.command = command_in(found.object)
         # Whether the log that ranks write to has lines whose rank is known, and others.
         self.tagged = self.untagged = False
+        # Pods of this name are those of another job.
+        self.replaced = found.replaced
         self.over = found.object is None or is_finished(found.object) or self.status.is_finished
         self.runs: dict[str, Run] = {}
         self.launchers: dict[str, int] = {}
@@ -737,10 +739,10 @@ class Reader:
         return started
 
     def place_of(self, pod: Json) -> Place | None:
-        """Return which of the job's pods one is; None for one of an earlier job of the same name."""
+        """Return which of the job's pods one is; None for one of another job of the same name."""
         meta = pod["metadata"]
         labels = meta.get("labels") or {}
-        if str(meta["creationTimestamp"]) < self.created:
+        if self.replaced or str(meta["creationTimestamp"]) < self.created:
             return None
         if self.ref.kind == TRAIN_JOB.kind:
             role = labels.get("jobset.sigs.k8s.io/replicatedjob-name", "")

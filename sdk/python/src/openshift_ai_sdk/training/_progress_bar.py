@@ -88,7 +88,7 @@ async def _read(cluster: Cluster, ref: JobRef, shown: Bar) -> None:
         if shown.is_running:
             # The status counts; the log only shows more of it.
             with suppress(TrainingError, ConnectionLostError):
-                found = await cluster.find(ref.name, ref.namespace, ref.kind)
+                found = await cluster.find_same(ref)
                 lines = await _logs.Reader(cluster, found, _logs.Selection(tail=LINES, main=True)).read()
                 if points := _training_history.history(lines):
                     shown.show_point(latest(points))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from openshift_ai_sdk.training import _changes
-from openshift_ai_sdk.training._cluster import Cluster
+from openshift_ai_sdk.training._cluster import Cluster, replaced
 from openshift_ai_sdk.training._driver import Json
 from openshift_ai_sdk.training._job_ref import JobRef, is_finished
 from openshift_ai_sdk.training._kinds import ANNOTATION_SUSPEND_IN_QUEUE, LABEL_QUEUE, TRAIN_JOB, Resource
@@ -23,6 +23,8 @@ async def set_suspended(cluster: Cluster, ref: JobRef, to: bool) -> None:
     deactivates the Workload, which users may not change.
     """
     found = await cluster.api.get(ref.resource, ref.namespace, ref.name)
+    if ref.uid and found["metadata"]["uid"] != ref.uid:
+        raise replaced(ref)
     if is_finished(found):
         done, instead = ("suspended", "there is nothing to do") if to else ("resumed", "run it again with clone()")
         raise TrainingError(f"{ref} is finished and cannot be {done}: {instead}")

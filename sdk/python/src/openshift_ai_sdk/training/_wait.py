@@ -32,6 +32,7 @@ async def wait(
         JobTimeoutError: It took longer than the timeout, in seconds.
     """
     with detachable(f"{ref} keeps running", f"follow again with {found_again(ref)}.wait_for_completion()"):
+        ref = await cluster.resolve(ref)
         return await await_phase(cluster, ref, phases, timeout, observer)
 
 
@@ -70,6 +71,7 @@ async def wait_all(
 ) -> AsyncGenerator[JobStatus, None]:
     """Yield the status of each job when it has ended. One watch serves all jobs of a namespace."""
     deadline = None if timeout is None else cluster.api.driver.monotonic() + timeout
+    refs = [await cluster.resolve(ref) for ref in refs]
     open_ = {(ref.namespace, ref.kind, ref.name): ref for ref in refs}
     last: dict[tuple[str, str, str], JobStatus] = {}
     jobs = ", ".join([*map(found_again, refs[:3]), *(["..."] if len(refs) > 3 else [])])

@@ -1329,7 +1329,7 @@ class MPIJob:
             tail=tail,
             pattern=pattern,
         )
-        found = await run(self._cluster.find(self.name, self.namespace, self.kind))
+        found = await run(self._cluster.find_same(self._ref))
         reader = _logs.Reader(self._cluster, found, selection)
         if follow:
             return iterate(reader.follow())
@@ -1363,7 +1363,7 @@ class MPIJob:
             >>> history[-1].loss
             0.21
         """
-        found = await run(self._cluster.find(self.name, self.namespace, self.kind))
+        found = await run(self._cluster.find_same(self._ref))
         reader = _logs.Reader(self._cluster, found, _logs.Selection(main=True))
         return _training_history.history(await run(reader.read()))
 
@@ -1489,7 +1489,7 @@ class MPIJob:
         Example:
             >>> print(await job.explain())
         """
-        found = await run(self._cluster.find(self.name, self.namespace, self.kind))
+        found = await run(self._cluster.find_same(self._ref))
         self._known = found.status
         return explain(found)
 
