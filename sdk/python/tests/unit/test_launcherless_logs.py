@@ -15,7 +15,9 @@ WORKERS = {"summary": "2", "wanted": 2, "ready": 2, "running": 2, "succeeded": 0
 
 def torch(client: Any, small: SmallAPI, slots: int = 1, policy: str = "torch", reported: bool = True) -> Any:
     """Return a TrainJob whose nodes print a line each second."""
-    small.put(RUNTIMES, {"kind": "ClusterTrainingRuntime", "metadata": {"name": "some"}, "spec": {"mlPolicy": {policy: {}}}})
+    small.put(
+        RUNTIMES, {"kind": "ClusterTrainingRuntime", "metadata": {"name": "some"}, "spec": {"mlPolicy": {policy: {}}}}
+    )
     small.put(
         TRAIN_JOBS,
         {

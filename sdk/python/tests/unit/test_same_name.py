@@ -45,7 +45,10 @@ def test_waiting_by_name_means_the_last_job_that_existed(face: Any, small_client
     _, new = again(small_client, small)
     small.report(new, "Succeeded")
     new.delete()
-    small.objects = {path: {**item, "metadata": {**item["metadata"], "creationTimestamp": created(item)}} for path, item in small.objects.items()}
+    small.objects = {
+        path: {**item, "metadata": {**item["metadata"], "creationTimestamp": created(item)}}
+        for path, item in small.objects.items()
+    }
     assert described(face, small_client).wait_for_completion(timeout=20) == "Succeeded"
 
 
@@ -74,7 +77,9 @@ def test_what_is_gone_without_a_report_is_told(small_client: Any, small: SmallAP
     old.delete()
     make(small_client)
     for call in (old.explain, old.get_logs, old.clone, old.suspend):
-        with pytest.raises(JobNotFoundError, match=r"was deleted; MPIJob.get\('train'\) returns the job that has its name"):
+        with pytest.raises(
+            JobNotFoundError, match=r"was deleted; MPIJob.get\('train'\) returns the job that has its name"
+        ):
             call()
 
 

@@ -50,10 +50,20 @@ class Credentials:
         return value if kind == "Bearer" else None
 
     def reload(self) -> None:
-        """Read the credentials again; those that were given as a configuration stay as they are."""
-        if not self.given:
-            fresh = load(self.kubeconfig, self.context) if self.kubeconfig else load()
-            self.configuration = fresh.configuration
+        """Read the credentials again; those that were given as a configuration stay as they are.
+
+        Raises:
+            NotLoggedInError: They are for another cluster now: jobs must not move there.
+        """
+        if self.given:
+            return
+        fresh = load(self.kubeconfig, self.context) if self.kubeconfig else load()
+        if fresh.host.rstrip("/") != self.host.rstrip("/"):
+            raise NotLoggedInError(
+                f"the cluster at {self.host} does not accept your login, and you are logged in at {fresh.host} now: "
+                "log in again, for example with oc login, or use the other cluster with a new TrainingClient"
+            )
+        self.configuration = fresh.configuration
 
 
 def load(
