@@ -81,6 +81,15 @@ class SmallAPI:
             self.changed.notify_all()
             return self.objects[path]
 
+    def remove(self, path: str) -> Json:
+        """Delete an object."""
+        with self.changed:
+            item = self.objects.pop(path)
+            item = {**item, "metadata": {**item["metadata"], "resourceVersion": str(next(self.versions))}}
+            self.news.append(("DELETED", path, item))
+            self.changed.notify_all()
+            return item
+
     def report(self, job: Any, phase: str, **status: Any) -> None:
         """Write the report of a job."""
         meta = job.manifest["metadata"]
@@ -170,7 +179,7 @@ class SmallAPI:
         item = self.objects.get(url.path)
         name = url.path.rpartition("/")[2]
         if item is not None and handler.command == "DELETE":
-            del self.objects[url.path]
+            item = self.remove(url.path)
         if item is not None:
             return answer(handler, 200, item)
         if name.endswith("s") and url.path.count("/") in (4, 6, 5):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from smallapi import JOBS, SmallAPI
+from smallapi import JOBS, REPORTS, SmallAPI
 
 from openshift_ai_sdk.training import (
     JobBlockedError,
@@ -127,6 +127,23 @@ def test_waiting_for_many_tells_which_are_late(small_client: Any, small: SmallAP
     assert "job-11 (Running), and 2 more; they continue" in text
     assert [status.name for status in caught.value.statuses] == [job.name for job in jobs]
     assert [status.name for status in caught.value.statuses if status == "Succeeded"] == ["job-0", "job-1"]
+
+
+def test_waiting_ends_when_the_job_and_its_report_are_deleted(small_client: Any, small: SmallAPI) -> None:
+    job = make(small_client)
+
+    def forget() -> None:
+        for path in [path for path in small.objects if path.startswith((JOBS, REPORTS))]:
+            small.remove(path)
+
+    for wait in (job.wait_for_completion, lambda timeout: small_client.wait_for_jobs([job], timeout=timeout)):
+        small.put(JOBS, {**job.manifest, "metadata": job.manifest["metadata"]})
+        small.report(job, "Running")
+        threading.Timer(0.3, forget).start()
+        began = time.monotonic()
+        with pytest.raises(JobNotFoundError, match="was deleted"):
+            wait(timeout=30)
+        assert time.monotonic() - began < 10
 
 
 def test_many_jobs_are_deleted_side_by_side(small_client: Any, small: SmallAPI) -> None:

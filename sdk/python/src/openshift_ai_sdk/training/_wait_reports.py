@@ -19,10 +19,10 @@ FIRST_LOOK = 5.0
 async def watch_reports(cluster: Cluster, ref: JobRef, deadline: float | None = None) -> AsyncGenerator[Change, None]:
     """Yield SYNCED and the changes of a job's reports, until the deadline, by Driver.monotonic.
 
-    While there is no report, the job itself is looked up once in a while.
+    While there is no report, the job itself is looked up once in a while: reports can be deleted, too.
 
     Raises:
-        JobNotFoundError: There is no such job, or it was deleted before it had a report.
+        JobNotFoundError: There is neither such a job nor its report.
     """
     known = has_report = False
     looks = pauses_without_a_report()
@@ -39,7 +39,7 @@ async def watch_reports(cluster: Cluster, ref: JobRef, deadline: float | None = 
                 known = True
                 yield change
             elif ref.is_meant(change.object):
-                has_report = has_report or change.type == "CHANGED"
+                has_report = change.type == "CHANGED"
                 yield change
 
 
@@ -59,12 +59,16 @@ async def watch_all_reports(
             if change.type == "SYNCED":
                 await require_all(cluster, [ref for key, ref in wanted.items() if key not in reported], known)
                 known = True
-            elif change.type == "CHANGED":
-                job = change.object["spec"]["jobRef"]
-                key = (namespace, job["kind"], job["name"])
-                if key in wanted and wanted[key].is_meant(change.object):
-                    reported.add(key)
-                    yield key, change.object
+                continue
+            job = change.object["spec"]["jobRef"]
+            key = (namespace, job["kind"], job["name"])
+            if key not in wanted or not wanted[key].is_meant(change.object):
+                continue
+            if change.type == "CHANGED":
+                reported.add(key)
+                yield key, change.object
+            else:
+                reported.discard(key)
 
 
 async def require(cluster: Cluster, ref: JobRef, known: bool) -> None:
@@ -100,7 +104,8 @@ def pauses_without_a_report() -> Iterator[float]:
     pause = FIRST_LOOK
     while True:
         yield pause
-        pause = min(2 * pause, 60.0)
+        # Below a minute, after which a bookmark ends the silence of a watch.
+        pause = min(2 * pause, 40.0)
 
 
 def deleted_without_a_report(ref: JobRef) -> JobNotFoundError:

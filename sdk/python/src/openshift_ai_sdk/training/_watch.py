@@ -55,8 +55,9 @@ async def watch(
                 for change in differences(known, items):
                     yield change
                 yield Change("SYNCED", {})
+            longest = silence() if silence is not None else LONGEST_SILENCE
             async with aclosing(
-                changes_of(api, resource, namespace, selectors(labels, name), version, deadline, silence and silence())
+                changes_of(api, resource, namespace, selectors(labels, name), version, deadline, longest)
             ) as changes:
                 async for news, version in changes:  # noqa: B007 - the version is where to go on
                     # Any event, including a bookmark, proves that the API server is up.
@@ -69,6 +70,9 @@ async def watch(
                     else:
                         known[uid] = news.object
                     yield news
+                    # A connection keeps its longest silence; what was deleted may make a shorter one due.
+                    if news.type == "DELETED" and silence and longest == LONGEST_SILENCE and silence() < longest:
+                        break
             pauses, down_since = api.retry.pauses(), None
             if silence is not None:
                 yield Change("SYNCED", {})
@@ -100,11 +104,11 @@ async def changes_of(
     selected: Mapping[str, str | None],
     version: str,
     deadline: float | None,
-    longest: float | None,
+    longest: float,
 ) -> AsyncGenerator[tuple[Change | None, str], None]:
     """Yield what one connection brings, each with the version from which to go on; None for a bookmark."""
     left = LONGEST_SILENCE if deadline is None else deadline - api.driver.monotonic()
-    silence = max(0.05, min(LONGEST_SILENCE, left, longest or LONGEST_SILENCE))
+    silence = max(0.05, min(LONGEST_SILENCE, left, longest))
     query: dict[str, str | int | None] = {
         "watch": "true",
         "resourceVersion": version,
