@@ -7,7 +7,7 @@ import json
 import threading
 import time
 import urllib.parse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -30,6 +30,8 @@ class SmallAPI:
         logs: The log of each pod.
         requests: What was asked for: methods and paths.
         fails: What a request is answered with instead: a code and an object; None answers it.
+        arrives: Whether a request that is answered with something else is carried out all the same.
+        headers: Further headers of such an answer.
         delay: How long each change takes, in seconds.
     """
 
@@ -38,6 +40,8 @@ class SmallAPI:
         self.logs: dict[str, bytes] = {}
         self.requests: list[tuple[str, str]] = []
         self.fails: Callable[[str, str], tuple[int, Json] | None] = lambda method, path: None
+        self.arrives = False
+        self.headers: dict[str, str] = {}
         self.delay = 0.0
         # Paths whose next answer is not sent to its end, and the addresses of the clients' connections.
         self.stalls: set[str] = set()
@@ -162,7 +166,9 @@ class SmallAPI:
             return None
         failure = self.fails(handler.command, url.path)
         if failure is not None:
-            return answer(handler, *failure)
+            if self.arrives:
+                self.put(url.path, body)
+            return answer(handler, *failure, self.headers)
         if handler.command != "GET":
             time.sleep(self.delay)
         if handler.command == "POST":
@@ -215,9 +221,13 @@ class SmallAPI:
             return
 
 
-def answer(handler: BaseHTTPRequestHandler, code: int, body: Json | bytes) -> None:
+def answer(
+    handler: BaseHTTPRequestHandler, code: int, body: Json | bytes, headers: Mapping[str, str] | None = None
+) -> None:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     handler.send_response(code)
     handler.send_header("Content-Length", str(len(data)))
+    for name, value in (headers or {}).items():
+        handler.send_header(name, value)
     handler.end_headers()
     handler.wfile.write(data)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from kubernetes import client
+from smallapi import JOBS, SmallAPI
 
 from openshift_ai_sdk.training import ClusterUnreachableError, RetryPolicy
 
@@ -70,3 +71,30 @@ def test_a_request_that_may_have_arrived_is_sent_once(
 
 async def never(*_: object) -> bool:
     return False
+
+
+@pytest.mark.parametrize("code", [503, 504])
+def test_a_creation_that_may_have_succeeded_is_not_repeated(small_client: Any, small: SmallAPI, code: int) -> None:
+    small.fails = lambda method, path: (code, {"message": "timeout"}) if method == "POST" else None
+    small.arrives = True
+    with pytest.raises(ClusterUnreachableError, match=f"it answers {code}.*may have succeeded; check whether"):
+        small_client.create_job("train", container_image="image", command="train.py")
+    assert f"{JOBS}/train" in small.objects
+    assert [method for method, _ in small.requests if method == "POST"] == ["POST"]
+
+
+@pytest.mark.parametrize(("code", "headers"), [(429, {}), (503, {"Retry-After": "0"})])
+def test_a_creation_that_was_turned_away_is_repeated(
+    small_client: Any, small: SmallAPI, code: int, headers: dict[str, str]
+) -> None:
+    answers = [(code, {"message": "later"}), None]
+    small.fails = lambda method, path: answers.pop(0) if method == "POST" else None
+    small.headers = headers
+    assert small_client.create_job("train", container_image="image", command="train.py").name == "train"
+
+
+def test_what_is_only_read_is_asked_for_again(small_client: Any, small: SmallAPI) -> None:
+    small_client.create_job("train", container_image="image", command="train.py")
+    answers = [(504, {}), (503, {}), (500, {})]
+    small.fails = lambda method, path: answers.pop(0) if answers else None
+    assert small_client.get_job("train").name == "train" and not answers

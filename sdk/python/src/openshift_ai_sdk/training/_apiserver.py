@@ -54,12 +54,14 @@ class Api:
             try:
                 response = await self.driver.request(request, REQUEST_TIMEOUT)
                 problem = f"it answers {response.status}"
-                again = response.status in (429, 503, 504) or (response.status == 500 and request.is_safe)
+                again = is_passing(response, request)
                 if response.status == 401 and not reloaded:
                     # The token may have been renewed in the kubeconfig since, for example by oc login.
                     reloaded = True
                     await self.driver.reload()
                     continue
+                if response.status in (503, 504) and not again:
+                    raise self._uncertain(problem, request)
                 if not again or self._is_over(end, pause):
                     return response
                 pause = max(pause, response.retry_after or 0)
@@ -73,10 +75,7 @@ class Api:
             except ConnectionLostError as error:
                 problem = str(error)
                 if error.sent and not request.is_safe:
-                    raise ClusterUnreachableError(
-                        f"the connection to {self.host} was cut ({problem}) during {request.method} {request.path}: "
-                        "the request may have succeeded; check whether the object exists before you try again"
-                    ) from error
+                    raise self._uncertain(f"the connection was cut: {problem}", request) from error
                 if self._is_over(end, pause):
                     raise self.unreachable(problem) from error
             if not warned and self.driver.monotonic() - began > QUIET:
@@ -91,6 +90,13 @@ class Api:
 
     def _is_over(self, end: float, pause: float) -> bool:
         return self.driver.monotonic() + pause > end
+
+    def _uncertain(self, problem: str, request: Request) -> ClusterUnreachableError:
+        """Return the error for a request that may have arrived and must not be sent again."""
+        return ClusterUnreachableError(
+            f"the cluster at {self.host} has not answered {request.method} {request.path} ({problem}): the request may "
+            "have succeeded; check whether the object exists before you try again"
+        )
 
     def unreachable(self, problem: str) -> ClusterUnreachableError:
         """Return the error for an API server that does not answer."""
@@ -163,6 +169,16 @@ class Api:
         if grace_period is not None:
             body["gracePeriodSeconds"] = grace_period
         await self.call(Request("DELETE", resource.path(namespace, name), {}, body))
+
+
+def is_passing(response: Response, request: Request) -> bool:
+    """Return whether a request with this response may be answered if it is sent again, and does no harm.
+
+    A gateway answers 504, and may answer 503, to requests that the API server has carried out.
+    """
+    if request.is_safe:
+        return response.status in (429, 500, 503, 504)
+    return response.status == 429 or (response.status == 503 and response.retry_after is not None)
 
 
 @asynccontextmanager
