@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,8 @@ from kubernetes import client
 from smallapi import JOBS, SmallAPI
 
 from openshift_ai_sdk.training import ClusterUnreachableError, RetryPolicy
+from openshift_ai_sdk.training._credentials import Credentials
+from openshift_ai_sdk.training._driver_blocking import BlockingDriver, run
 
 
 class Closing:
@@ -98,3 +101,29 @@ def test_what_is_only_read_is_asked_for_again(small_client: Any, small: SmallAPI
     answers = [(504, {}), (503, {}), (500, {})]
     small.fails = lambda method, path: answers.pop(0) if answers else None
     assert small_client.get_job("train").name == "train" and not answers
+
+
+def blocking() -> BlockingDriver:
+    return BlockingDriver(Credentials(client.Configuration(host="http://127.0.0.1:1")))
+
+
+def test_the_error_of_the_last_work_is_raised() -> None:
+    tasks = blocking().tasks()
+    put = tasks._items.put
+
+    def put_late(item: Any) -> None:
+        time.sleep(0.3)
+        put(item)
+
+    tasks._items.put = put_late  # type: ignore[method-assign] # the thread is interrupted here
+
+    async def fail() -> None:
+        raise ValueError("lost")
+
+    async def read() -> list[Any]:
+        async with tasks:
+            tasks.start(fail())
+            return [item async for item in tasks.items()]
+
+    with pytest.raises(ValueError, match="lost"):
+        run(read())

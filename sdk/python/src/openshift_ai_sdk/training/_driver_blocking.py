@@ -339,6 +339,10 @@ class BlockingInbox(Generic[T]):
                     raise SilenceError from None
 
 
+# What work hands over at its end, with the error that it has ended with.
+_END = object()
+
+
 class BlockingTasks(Generic[T]):
     """Work in threads. They are few: one for each pod whose log is followed."""
 
@@ -347,8 +351,9 @@ class BlockingTasks(Generic[T]):
     def __init__(self, parent: BlockingDriver) -> None:
         self.driver = BlockingDriver(parent.credentials, parent)
         self._parent = parent
-        self._items: queue.Queue[tuple[T | None, BaseException | None]] = queue.Queue(self._MOST_WAITING)
-        self._running = 0
+        self._items: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(self._MOST_WAITING)
+        # How much work was started whose end was not read yet: its items come before it.
+        self._unread = 0
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
 
@@ -369,7 +374,7 @@ class BlockingTasks(Generic[T]):
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Start a thread that does the work."""
         with self._lock:
-            self._running += 1
+            self._unread += 1
         thread = threading.Thread(target=self._work, args=(work,), daemon=True, name="openshift-ai-sdk")
         self._threads.append(thread)
         thread.start()
@@ -382,9 +387,7 @@ class BlockingTasks(Generic[T]):
             pass
         except BaseException as error:  # it is raised where the items are read
             failure = error
-        with self._lock:
-            self._running -= 1
-        self._items.put((None, failure))
+        self._items.put((_END, failure))
 
     async def put(self, item: T) -> None:
         """Hand an item over."""
@@ -394,20 +397,19 @@ class BlockingTasks(Generic[T]):
 
     async def items(self) -> AsyncGenerator[T, None]:
         """Yield the items until all work is done."""
-        while True:
-            with self._lock:
-                done = self._running == 0
+        while self._unread:
             try:
                 # With a timeout, so that Ctrl-C is heard on every platform.
-                item, failure = self._items.get(timeout=0 if done else 0.5)
+                item, failure = self._items.get(timeout=0.5)
             except queue.Empty:
-                if done:
-                    return
                 continue
+            if item is not _END:
+                yield item
+                continue
+            with self._lock:
+                self._unread -= 1
             if failure is not None:
                 raise failure
-            if item is not None:
-                yield item
 
     async def end(self) -> None:
         """End all work that still runs. A thread that waits for an answer ends when it has come."""
