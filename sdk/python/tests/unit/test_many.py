@@ -13,6 +13,8 @@ import pytest
 from smallapi import JOBS, REPORTS, SmallAPI
 
 from openshift_ai_sdk.training import (
+    APIError,
+    ClusterUnreachableError,
     JobBlockedError,
     JobExistsError,
     JobNotFoundError,
@@ -20,6 +22,7 @@ from openshift_ai_sdk.training import (
     JobTimeoutError,
     MPIJobFailed,
     NamespaceNotFoundError,
+    NotLoggedInError,
     PermissionDeniedError,
     TrainingError,
 )
@@ -173,6 +176,42 @@ def test_errors_that_all_jobs_have_end_a_bulk_creation(face: Any, small_client: 
     with pytest.raises(PermissionDeniedError, match="may not create"):
         small_client.create_jobs(unmade(face, small_client, 50))
     assert len([method for method, _ in small.requests if method == "POST"]) <= 16
+
+
+def created_before(small: SmallAPI, code: int, count: int) -> None:
+    """Answer further creations with a code once so many were made."""
+    made: list[str] = []
+
+    def fails(method: str, path: str) -> tuple[int, Any] | None:
+        if method != "POST":
+            return None
+        made.append(path)
+        return (code, {"message": "refused"}) if len(made) > count else None
+
+    small.fails = fails
+
+
+@pytest.mark.parametrize(("code", "kind"), [(500, APIError), (504, ClusterUnreachableError), (401, NotLoggedInError)])
+def test_what_was_created_before_an_error_is_known(
+    face: Any, small_client: Any, small: SmallAPI, code: int, kind: type[TrainingError]
+) -> None:
+    jobs = unmade(face, small_client, 20)
+    created_before(small, code, 5)
+    with pytest.raises(kind, match="15 of 20 jobs were not created: .*; the other 5 were created"):
+        small_client.create_jobs(jobs)
+    assert len([path for path in small.objects if path.startswith(JOBS)]) == 5
+    assert len([job for job in jobs if "uid" in job.manifest["metadata"]]) == 5
+    # A rejected login is asked for again, once for each of the calls that run at a time.
+    posts = len([method for method, _ in small.requests if method == "POST"])
+    assert posts == 20 if code != 401 else posts <= 5 + 2 * 8
+
+
+def test_a_job_whose_name_another_one_has_is_gone(small_client: Any, small: SmallAPI) -> None:
+    jobs = [make(small_client, f"job-{number}") for number in range(3)]
+    conflict = (409, {"reason": "Conflict", "message": "the UID in the precondition does not match"})
+    small.fails = lambda method, path: conflict if method == "DELETE" and path.endswith("job-1") else None
+    small_client.delete_jobs(jobs)
+    assert [path for path in small.objects if path.startswith(JOBS)] == [f"{JOBS}/job-1"]
 
 
 def test_one_job_alone_keeps_its_error(face: Any, small_client: Any, small: SmallAPI) -> None:

@@ -93,10 +93,12 @@ class Api:
 
     def _uncertain(self, problem: str, request: Request) -> ClusterUnreachableError:
         """Return the error for a request that may have arrived and must not be sent again."""
-        return ClusterUnreachableError(
+        error = ClusterUnreachableError(
             f"the cluster at {self.host} has not answered {request.method} {request.path} ({problem}): the request may "
             "have succeeded; check whether the object exists before you try again"
         )
+        error.may_have_succeeded = True
+        return error
 
     def unreachable(self, problem: str) -> ClusterUnreachableError:
         """Return the error for an API server that does not answer."""

@@ -12,10 +12,12 @@ from openshift_ai_sdk.training._job_ref import JobRef, selector_of
 from openshift_ai_sdk.training._kinds import POD
 from openshift_ai_sdk.training._many import call_each
 from openshift_ai_sdk.training._watch import watch
-from openshift_ai_sdk.training.errors import JobNotFoundError, JobTimeoutError, TrainingError
+from openshift_ai_sdk.training.errors import APIError, JobNotFoundError, JobTimeoutError, TrainingError
 
 # The grace period in seconds of a pod that specifies none.
 DEFAULT_GRACE_PERIOD = 30
+# What the API server answers if the object has another uid.
+CONFLICT = 409
 
 
 async def delete(cluster: Cluster, ref: JobRef) -> None:
@@ -24,6 +26,10 @@ async def delete(cluster: Cluster, ref: JobRef) -> None:
         await cluster.api.delete(ref.resource, ref.namespace, ref.name, ref.uid or None)
     except JobNotFoundError:
         if not ref.uid:
+            raise
+    except APIError as error:
+        # Another job has its name now.
+        if not ref.uid or error.code != CONFLICT:
             raise
 
 

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from openshift_ai_sdk.training._cluster import Cluster
 from openshift_ai_sdk.training.errors import (
-    JobExistsError,
-    JobNotFoundError,
-    JobRefusedError,
+    ClusterUnreachableError,
+    NotLoggedInError,
     PermissionDeniedError,
+    TLSError,
     TrainingError,
     restored,
 )
@@ -25,19 +25,18 @@ T = TypeVar("T")
 async def call_each(
     cluster: Cluster, places: Sequence[tuple[str, str]], calls: Sequence[Callable[[Cluster], Awaitable[T]]]
 ) -> list[T | TrainingError]:
-    """Make calls, several at a time, and return their results, or the errors of those that the cluster rejects.
+    """Make calls, several at a time, and return their results, or the errors of those that have failed.
 
-    If a right is missing, all further calls for the same kind and namespace have the same error, and are not tried.
+    If a right is missing, all further calls for the same kind and namespace have the same error, and are not tried; if
+    the cluster cannot be reached or rejects the login, all further calls.
 
     Args:
         cluster: The cluster.
         places: The kind and the namespace of each call's job.
         calls: The calls.
-
-    Raises:
-        TrainingError: An error that all calls would have, such as an expired login; the rest is not tried.
     """
-    denied: dict[tuple[str, str], PermissionDeniedError] = {}
+    denied: dict[tuple[str, str], TrainingError] = {}
+    lasting: list[TrainingError] = []
     waiting = list(enumerate(calls))[::-1]
     results: dict[int, T | TrainingError] = {}
     async with cluster.api.driver.tasks() as tasks:
@@ -47,12 +46,15 @@ async def call_each(
             while waiting:
                 number, call = waiting.pop()
                 place = places[number]
+                refused = lasting[0] if lasting else denied.get(place)
                 try:
-                    result: T | TrainingError = denied.get(place) or await call(shared)
-                except PermissionDeniedError as error:
-                    result = denied[place] = error
-                except (JobExistsError, JobNotFoundError, JobRefusedError) as error:
+                    result: T | TrainingError = refused or await call(shared)
+                except TrainingError as error:
                     result = error
+                    if isinstance(error, PermissionDeniedError):
+                        denied[place] = error
+                    elif is_lasting(error):
+                        lasting.append(error)
                 await tasks.put((number, result))
 
         for _ in range(min(MOST_AT_ONCE, len(calls))):
@@ -61,6 +63,13 @@ async def call_each(
             async for number, result in items:
                 results[number] = result
     return [results[number] for number in range(len(calls))]
+
+
+def is_lasting(error: TrainingError) -> bool:
+    """Return whether all calls would have an error."""
+    if isinstance(error, ClusterUnreachableError):
+        return not error.may_have_succeeded
+    return isinstance(error, NotLoggedInError | TLSError)
 
 
 def raise_all(names: Sequence[str], results: Sequence[object], verb: str) -> None:

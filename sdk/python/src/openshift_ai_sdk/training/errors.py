@@ -166,7 +166,13 @@ class NotSupportedError(TrainingError):
 
 
 class ClusterUnreachableError(TrainingError, ConnectionError):
-    """The API server could not be reached within the retry policy's limit."""
+    """The API server could not be reached within the retry policy's limit.
+
+    Attributes:
+        may_have_succeeded: Whether a change was sent and not answered, so that it may have been made.
+    """
+
+    may_have_succeeded = False
 
 
 class TLSError(TrainingError, ConnectionError):
