@@ -18,6 +18,7 @@ from openshift_ai_sdk.training import (
     JobBlockedError,
     JobExistsError,
     JobNotFoundError,
+    JobRefusedError,
     JobStatus,
     JobTimeoutError,
     MPIJobFailed,
@@ -25,7 +26,9 @@ from openshift_ai_sdk.training import (
     NotLoggedInError,
     PermissionDeniedError,
     TrainingError,
+    _many,
 )
+from openshift_ai_sdk.training._job_ref import JobRef
 
 PACKAGE = Path(__file__).resolve().parents[2]
 PULL = {
@@ -212,6 +215,22 @@ def test_a_job_whose_name_another_one_has_is_gone(small_client: Any, small: Smal
     small.fails = lambda method, path: conflict if method == "DELETE" and path.endswith("job-1") else None
     small_client.delete_jobs(jobs)
     assert [path for path in small.objects if path.startswith(JOBS)] == [f"{JOBS}/job-1"]
+
+
+def test_jobs_of_the_same_name_are_counted(face: Any, small_client: Any, small: SmallAPI) -> None:
+    bare = getattr(small_client, "value", small_client)
+    places = [("a", "train"), ("b", "train"), ("b", "other"), ("c", "train")]
+    jobs = [face.MPIJob(name, place, image="image", command="train.py", client=bare) for place, name in places]
+    refused = (422, {"message": "refused"})
+    small.fails = lambda method, path: refused if method == "POST" and "/c/" not in path else None
+    with pytest.raises(JobRefusedError, match="3 of 4 jobs were not created: a/train, b/train, other; the other 1"):
+        small_client.create_jobs(jobs)
+
+
+def test_a_job_that_is_named_twice_is_counted_twice() -> None:
+    ref, train_job = JobRef("MPIJob", "a", "train"), JobRef("TrainJob", "a", "train")
+    assert _many.names_of([ref, train_job]) == ["a/mpijob/train", "a/trainjob/train"]
+    assert _many.names_of([ref, ref]) == ["a/mpijob/train (1)", "a/mpijob/train (2)"]
 
 
 def test_one_job_alone_keeps_its_error(face: Any, small_client: Any, small: SmallAPI) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import TypeVar
 
 from openshift_ai_sdk.training._cluster import Cluster
+from openshift_ai_sdk.training._job_ref import JobRef
 from openshift_ai_sdk.training.errors import (
     ClusterUnreachableError,
     NotLoggedInError,
@@ -72,12 +74,13 @@ def is_lasting(error: TrainingError) -> bool:
     return isinstance(error, NotLoggedInError | TLSError)
 
 
-def raise_all(names: Sequence[str], results: Sequence[object], verb: str) -> None:
+def raise_all(refs: Sequence[JobRef], results: Sequence[object], verb: str) -> None:
     """Raise one error for all jobs that something failed for: that of the only one, or one that names all.
 
     Raises:
         TrainingError: Of the class of the errors, if they have the same.
     """
+    names = names_of(refs)
     failed = {name: each for name, each in zip(names, results, strict=True) if isinstance(each, TrainingError)}
     errors = list(failed.values())
     if not errors:
@@ -91,6 +94,19 @@ def raise_all(names: Sequence[str], results: Sequence[object], verb: str) -> Non
     lines += [f"  - {name}: {error}" for name, error in list(failed.items())[:3]]
     text = "\n".join([*lines, *(["  - ..."] if len(failed) > 3 else [])])
     raise restored(kind, (text,), {**errors[0].__dict__, "errors": failed}) from errors[0]
+
+
+def names_of(refs: Sequence[JobRef]) -> list[str]:
+    """Return a name for each job that no other has: with the namespace, the kind and a number if necessary."""
+    found = [ref.name for ref in refs]
+    for longer in (
+        [f"{ref.namespace}/{ref.name}" for ref in refs],
+        [f"{ref.namespace}/{ref}" for ref in refs],
+        [f"{ref.namespace}/{ref} ({number})" for number, ref in enumerate(refs, 1)],
+    ):
+        count = Counter(found)
+        found = [name if count[name] == 1 else more for name, more in zip(found, longer, strict=True)]
+    return found
 
 
 def few(names: Sequence[str], most: int = 10) -> str:

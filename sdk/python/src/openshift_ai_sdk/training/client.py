@@ -246,7 +246,7 @@ class TrainingClient:
         for job, object_ in zip(jobs, created, strict=True):
             if isinstance(object_, dict):
                 job._adopt(self, Found(JobRef(job.kind, *_placed(object_)), object_, None, self.host))
-        raise_all([job.name for job in jobs], created, "created")
+        raise_all([job._ref for job in jobs], created, "created")
         return JobList(jobs)
 
     def get_job(self, name: str, namespace: str | None = None, *, job_kind: str | None = None) -> MPIJob:
@@ -450,8 +450,8 @@ class TrainingClient:
         """
         _validate.check(_validate.of_jobs(jobs, MPIJob, "jobs"))
         jobs = [jobs] if isinstance(jobs, MPIJob) else jobs
-        deleted = run(_delete.delete_all(self._cluster, [job._ref for job in jobs]))
-        raise_all([job.name for job in jobs], deleted, "deleted")
+        refs = [job._ref for job in jobs]
+        raise_all(refs, run(_delete.delete_all(self._cluster, refs)), "deleted")
 
     def save_template(
         self, name: str, job: MPIJob, *, description: str = "", replace: bool = False, namespace: str | None = None
