@@ -102,15 +102,15 @@ class SmallAPI:
         name = f"{meta['name']}-{meta['uid']}"
         labels = {"mpi.opendatahub.io/job-name": meta["name"], "mpi.opendatahub.io/job-kind": job.kind}
         ref = {"apiVersion": job.manifest["apiVersion"], "kind": job.kind, "name": meta["name"], "uid": meta["uid"]}
-        uid = (
-            {"uid": self.objects[f"{REPORTS}/{name}"]["metadata"]["uid"]} if f"{REPORTS}/{name}" in self.objects else {}
-        )
+        reports = REPORTS.replace("/default/", f"/{meta['namespace']}/")
+        known = self.objects.get(f"{reports}/{name}")
+        uid = {"uid": known["metadata"]["uid"]} if known else {}
         self.put(
-            REPORTS,
+            reports,
             {
                 "apiVersion": "mpi.opendatahub.io/v1alpha1",
                 "kind": "JobReport",
-                "metadata": {"name": name, "labels": labels, **uid},
+                "metadata": {"name": name, "namespace": meta["namespace"], "labels": labels, **uid},
                 "spec": {"jobRef": ref},
                 "status": {"phase": phase, **status},
             },

@@ -152,6 +152,26 @@ def test_waiting_ends_when_the_job_and_its_report_are_deleted(small_client: Any,
         assert time.monotonic() - began < 10
 
 
+def test_jobs_of_several_namespaces_are_awaited_side_by_side(small_client: Any, small: SmallAPI) -> None:
+    jobs = [
+        small_client.create_job("train", container_image="image", command="train.py", namespace=namespace)
+        for namespace in ("default", "other", "third")
+    ]
+    small.report(jobs[0], "Running")
+    small.report(jobs[2], "Failed")
+    threading.Timer(0.3, lambda: small.report(jobs[1], "Succeeded")).start()
+    with pytest.raises(JobTimeoutError, match=r"1 of 3 jobs did not finish within 1 s: train \(Running\)") as caught:
+        small_client.wait_for_jobs(jobs, timeout=1)
+    assert [status.phase for status in caught.value.statuses] == ["Running", "Succeeded", "Failed"]
+    small.report(jobs[0], "Succeeded")
+    statuses = small_client.wait_for_jobs(jobs, timeout=20)
+    assert [(status.namespace, status.phase) for status in statuses] == [
+        ("default", "Succeeded"),
+        ("other", "Succeeded"),
+        ("third", "Failed"),
+    ]
+
+
 def test_many_jobs_are_deleted_side_by_side(small_client: Any, small: SmallAPI) -> None:
     jobs = [make(small_client, f"job-{number}") for number in range(16)]
     small.delay = 0.3

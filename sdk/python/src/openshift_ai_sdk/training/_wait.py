@@ -7,13 +7,14 @@ from contextlib import aclosing
 
 from openshift_ai_sdk.training import _changes
 from openshift_ai_sdk.training._cluster import Cluster
+from openshift_ai_sdk.training._driver import Json
 from openshift_ai_sdk.training._interrupt import detachable
 from openshift_ai_sdk.training._job_ref import JobRef, found_again
 from openshift_ai_sdk.training._many import few
 from openshift_ai_sdk.training._notify import Observer, notify
 from openshift_ai_sdk.training._phases import either
 from openshift_ai_sdk.training._status import JobStatus
-from openshift_ai_sdk.training._wait_reports import require_all, watch_all_reports, watch_reports
+from openshift_ai_sdk.training._wait_reports import watch_all_reports, watch_reports
 from openshift_ai_sdk.training.errors import JobTimeoutError, MPIJobFailed, TrainingError
 from openshift_ai_sdk.training.models import Phase
 
@@ -66,32 +67,67 @@ async def failure_of(cluster: Cluster, ref: JobRef, status: JobStatus) -> MPIJob
     return MPIJobFailed(status, [_changes.of_remedy(remedy, job) for remedy in status.remedies])
 
 
+async def watch_namespaces(
+    cluster: Cluster, refs: Sequence[JobRef], deadline: float | None
+) -> AsyncGenerator[tuple[JobRef, Json], None]:
+    """Yield the reports of jobs until all have ended, or the deadline; namespaces are watched side by side."""
+    spaces: dict[str, dict[tuple[str, str, str], JobRef]] = {}
+    for ref in refs:
+        spaces.setdefault(ref.namespace, {})[ref.namespace, ref.kind, ref.name] = ref
+    if len(spaces) == 1:
+        (space,) = spaces.items()
+        async with aclosing(watch_namespace(cluster, *space, deadline)) as changes:
+            async for change in changes:
+                yield change
+        return
+    async with cluster.api.driver.tasks() as tasks:
+        through = cluster.through(tasks.driver)
+
+        async def forward(namespace: str, jobs: dict[tuple[str, str, str], JobRef]) -> None:
+            async with aclosing(watch_namespace(through, namespace, jobs, deadline)) as changes:
+                async for change in changes:
+                    await tasks.put(change)
+
+        for namespace, jobs in spaces.items():
+            tasks.start(forward(namespace, jobs))
+        async with aclosing(tasks.items()) as changes:
+            async for change in changes:
+                yield change
+
+
+async def watch_namespace(
+    cluster: Cluster, namespace: str, jobs: dict[tuple[str, str, str], JobRef], deadline: float | None
+) -> AsyncGenerator[tuple[JobRef, Json], None]:
+    """Yield the reports of jobs of a namespace until all have ended, or the deadline."""
+    open_ = dict(jobs)
+    async with aclosing(watch_all_reports(cluster, namespace, open_, deadline)) as changes:
+        async for key, report in changes:
+            yield jobs[key], report
+            if (report.get("status") or {}).get("completionTime"):
+                del open_[key]
+                if not open_:
+                    return
+
+
 async def wait_all(
     cluster: Cluster, refs: Sequence[JobRef], timeout: float | None = None, observer: Observer | None = None
 ) -> AsyncGenerator[JobStatus, None]:
     """Yield the status of each job when it has ended. One watch serves all jobs of a namespace."""
     deadline = None if timeout is None else cluster.api.driver.monotonic() + timeout
     refs = [await cluster.resolve(ref) for ref in refs]
-    open_ = {(ref.namespace, ref.kind, ref.name): ref for ref in refs}
+    open_ = {(ref.namespace, ref.kind, ref.name) for ref in refs}
     last: dict[tuple[str, str, str], JobStatus] = {}
     jobs = ", ".join([*map(found_again, refs[:3]), *(["..."] if len(refs) > 3 else [])])
     state = f"{len(refs)} jobs keep running" if len(refs) > 1 else f"{refs[0] if refs else 'no job'} keeps running"
     with detachable(state, f"follow again with TrainingClient().wait_for_jobs([{jobs}])"):
-        namespaces = list(dict.fromkeys(ref.namespace for ref in refs))
-        for namespace in namespaces[1:]:
-            # A job that cannot be awaited is reported before the jobs of other namespaces end.
-            await require_all(cluster, [ref for ref in refs if ref.namespace == namespace], known=False)
-        for namespace in namespaces:
-            mine = {key: ref for key, ref in open_.items() if key[0] == namespace}
-            async with aclosing(watch_all_reports(cluster, namespace, mine, deadline)) as changes:
-                async for key, report in changes:
-                    last[key] = cluster.status_in(mine[key], report)
-                    await notify(cluster, observer, last[key])
-                    if last[key].is_finished:
-                        del mine[key], open_[key]
-                        yield last[key]
-                        if not mine:
-                            break
+        async with aclosing(watch_namespaces(cluster, refs, deadline)) as changes:
+            async for ref, report in changes:
+                key = (ref.namespace, ref.kind, ref.name)
+                last[key] = cluster.status_in(ref, report)
+                await notify(cluster, observer, last[key])
+                if last[key].is_finished:
+                    open_.discard(key)
+                    yield last[key]
     if open_:
         keys = [(ref.namespace, ref.kind, ref.name) for ref in refs]
         statuses = [last.get(key) or cluster.status_in(ref, None) for key, ref in zip(keys, refs, strict=True)]
