@@ -15,6 +15,7 @@ from smallapi import JOBS, SmallAPI
 
 from openshift_ai_sdk.training import ClusterUnreachableError, RetryPolicy
 from openshift_ai_sdk.training._credentials import Credentials
+from openshift_ai_sdk.training._driver import Request
 from openshift_ai_sdk.training._driver_blocking import BlockingDriver, run
 
 
@@ -127,3 +128,21 @@ def test_the_error_of_the_last_work_is_raised() -> None:
 
     with pytest.raises(ValueError, match="lost"):
         run(read())
+
+
+def test_a_server_that_does_not_answer_holds_nobody_up(small: SmallAPI) -> None:
+    driver = BlockingDriver(Credentials(small.configuration()))
+    small.fails = lambda method, path: time.sleep(10)  # type: ignore[func-returns-value]
+
+    async def work(tasks: Any) -> None:
+        async with tasks.driver.stream(Request("GET", JOBS), 20):
+            await tasks.put("answered")
+
+    async def leave() -> None:
+        async with driver.tasks() as tasks:
+            tasks.start(work(tasks))
+            await driver.sleep(0.3)
+
+    began = time.monotonic()
+    run(leave())
+    assert time.monotonic() - began < 5

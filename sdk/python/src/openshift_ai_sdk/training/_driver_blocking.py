@@ -29,6 +29,8 @@ FETCH_SILENCE = 15.0
 # How many requests of a client are under way at a time, streams aside. More would not be answered sooner: each needs a
 # connection, and to open one costs more than most requests.
 MOST_REQUESTS = 32
+# How many seconds the end of concurrent work is awaited.
+LONGEST_END = 1.0
 
 
 def host_of(url: str) -> str:
@@ -362,8 +364,10 @@ class BlockingTasks(Generic[T]):
 
     async def __aexit__(self, *error: object) -> None:
         self.driver.end()
+        # A thread that still waits for a server's first answer cannot be woken up: it ends by itself.
+        deadline = time.monotonic() + LONGEST_END
         for thread in self._threads:
-            while thread.is_alive():
+            while thread.is_alive() and time.monotonic() < deadline:
                 # A thread may wait for room in the queue.
                 with suppress(queue.Empty):
                     while True:
