@@ -51,6 +51,7 @@ class Api:
         end = end if deadline is None else min(end, deadline)
         reloaded = warned = False
         for pause in self.retry.pauses():
+            sent = self.driver.monotonic()
             try:
                 response = await self.driver.request(request, REQUEST_TIMEOUT)
                 problem = f"it answers {response.status}"
@@ -58,7 +59,7 @@ class Api:
                 if response.status == 401 and not reloaded:
                     # The token may have been renewed in the kubeconfig since, for example by oc login.
                     reloaded = True
-                    await self.driver.reload()
+                    await self.driver.reload(sent)
                     continue
                 if response.status in (503, 504) and not again:
                     raise self._uncertain(problem, request)
@@ -70,7 +71,7 @@ class Api:
                 if reloaded:
                     raise
                 reloaded = True
-                await self.driver.reload()
+                await self.driver.reload(sent)
                 continue
             except ConnectionLostError as error:
                 problem = str(error)
@@ -191,11 +192,12 @@ async def opened(driver: Driver, request: Request, silence: float) -> AsyncGener
     """
     async with AsyncExitStack() as stack:
         stream: Stream | None = None
+        sent = driver.monotonic()
         with suppress(TLSError):
             stream = await stack.enter_async_context(driver.stream(request, silence))
         if stream is None or stream.status == 401:
             await stack.aclose()
-            await driver.reload()
+            await driver.reload(sent)
             stream = await stack.enter_async_context(driver.stream(request, silence))
         yield stream
 

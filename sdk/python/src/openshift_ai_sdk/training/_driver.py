@@ -135,8 +135,11 @@ class Driver(Protocol):
         bytes, and a certificate that is not accepted.
         """
 
-    async def reload(self) -> None:
-        """Read the credentials again."""
+    async def reload(self, sent: float) -> None:
+        """Read the credentials again, unless that was done since a request was sent (of monotonic).
+
+        Other requests and streams go on.
+        """
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""

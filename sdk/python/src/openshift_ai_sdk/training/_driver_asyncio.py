@@ -81,6 +81,10 @@ class AsyncDriver:
         self._headers: dict[str, str] = {}
         self._fresh_until = 0.0
         self._renewing = asyncio.Lock()
+        self._reloading = asyncio.Lock()
+        self._reloaded = 0.0
+        # How many requests use each session. After a reload an old one is closed when its last request is done.
+        self._uses: dict[aiohttp.ClientSession, int] = {}
 
     def _session(self) -> aiohttp.ClientSession:
         """Return the session; it is made when it is first needed, in the event loop that uses it."""
@@ -92,6 +96,20 @@ class AsyncDriver:
             self._proxy = named or proxy_for(self.credentials.host)
             self._made = aiohttp.ClientSession(connector=connector, read_bufsize=1 << 17)
         return self._made
+
+    @asynccontextmanager
+    async def _used_session(self) -> AsyncIterator[aiohttp.ClientSession]:
+        """Use the session for a request."""
+        session = self._session()
+        self._uses[session] = self._uses.get(session, 0) + 1
+        try:
+            yield session
+        finally:
+            self._uses[session] -= 1
+            if not self._uses[session]:
+                del self._uses[session]
+                if session is not self._made:
+                    await session.close()
 
     async def _login(self) -> dict[str, str]:
         """Return the headers that prove who the user is.
@@ -107,9 +125,10 @@ class AsyncDriver:
                 self._fresh_until = self.monotonic() + FRESH
         return dict(self._headers)
 
-    async def _send(self, request: Request, timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+    async def _send(
+        self, session: aiohttp.ClientSession, request: Request, timeout: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
         configuration = self.credentials.configuration
-        session = self._session()
         headers = await self._login()
         headers["accept"] = "application/json, */*"
         if request.body is not None:
@@ -130,7 +149,11 @@ class AsyncDriver:
         """Send a request and read the response."""
         limits = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT)
         try:
-            async with self._requests, await self._send(request, limits) as response:
+            async with (
+                self._requests,
+                self._used_session() as session,
+                await self._send(session, request, limits) as response,
+            ):
                 return Response(response.status, await response.read(), seconds(response.headers))
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
             raise self._failure(error) from error
@@ -139,14 +162,15 @@ class AsyncDriver:
     async def stream(self, request: Request, silence: float) -> AsyncIterator[AsyncStream]:
         """Send a request and read the response as it comes."""
         limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=silence)
-        try:
-            response = await self._send(request, limits)
-        except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
-            raise self._failure(error) from error
-        try:
-            yield AsyncStream(response)
-        finally:
-            response.close()
+        async with self._used_session() as session:
+            try:
+                response = await self._send(session, request, limits)
+            except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+                raise self._failure(error) from error
+            try:
+                yield AsyncStream(response)
+            finally:
+                response.close()
 
     def _failure(self, error: Exception) -> ConnectionLostError | TrainingError:
         """Return the error of a request that failed."""
@@ -193,11 +217,16 @@ class AsyncDriver:
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
             raise fetch_failure(error, url) from None
 
-    async def reload(self) -> None:
-        """Read the credentials again."""
-        await asyncio.to_thread(self.credentials.reload)
-        self._fresh_until = 0.0
-        await self.close()
+    async def reload(self, sent: float) -> None:
+        """Read the credentials again, unless that was done since a request was sent."""
+        async with self._reloading:
+            if self._reloaded >= sent:
+                return
+            await asyncio.to_thread(self.credentials.reload)
+            self._reloaded, self._fresh_until = self.monotonic(), 0.0
+            old, self._made = self._made, None
+            if old is not None and old not in self._uses:
+                await old.close()
 
     async def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -225,7 +254,8 @@ class AsyncDriver:
 
     async def close(self) -> None:
         """Close all connections."""
-        sessions, self._made, self._others = (self._made, self._others), None, None
+        sessions = {self._made, self._others, *self._uses}
+        self._made = self._others = None
         for session in sessions:
             if session is not None:
                 await session.close()

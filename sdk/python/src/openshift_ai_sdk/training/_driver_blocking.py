@@ -129,6 +129,8 @@ class BlockingDriver:
         self._ended = threading.Event()
         self._streams: set[BlockingStream] = set()
         self._lock = threading.Lock()
+        self._reloading = threading.Lock()
+        self._reloaded = 0.0
 
     def _send(self, request: Request, timeout: float, stream: bool) -> urllib3.BaseHTTPResponse:
         body = None if request.body is None else json.dumps(request.body).encode()
@@ -237,10 +239,13 @@ class BlockingDriver:
                 self._streams.discard(stream)
             stream.close()
 
-    async def reload(self) -> None:
-        """Read the credentials again."""
-        self.credentials.reload()
-        self._pool = pool_of(self.credentials)
+    async def reload(self, sent: float) -> None:
+        """Read the credentials again, unless that was done since a request was sent."""
+        with self._reloading:
+            if self._reloaded < sent:
+                self.credentials.reload()
+                self._pool = pool_of(self.credentials)
+                self._reloaded = self.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         """Wait; raises EndedError if the group of work ends meanwhile."""
