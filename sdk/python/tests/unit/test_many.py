@@ -172,6 +172,30 @@ def test_jobs_of_several_namespaces_are_awaited_side_by_side(small_client: Any, 
     ]
 
 
+def test_a_timeout_of_zero_reads_once(small_client: Any, small: SmallAPI) -> None:
+    job = make(small_client)
+    small.report(job, "Running")
+    for wait in (job.wait_for_completion, lambda timeout: small_client.wait_for_jobs([job], timeout=timeout)):
+        with pytest.raises(JobTimeoutError, match="within 0 s") as caught:
+            wait(timeout=0)
+        assert caught.value.status == "Running"
+    small.report(job, "Succeeded")
+    assert job.wait_for_completion(timeout=0) == "Succeeded"
+    assert [status.phase for status in small_client.wait_for_jobs([job], timeout=0)] == ["Succeeded"]
+
+
+@pytest.mark.parametrize("slow", [JOBS, REPORTS])
+def test_a_slow_server_does_not_stretch_a_timeout(face: Any, small_client: Any, small: SmallAPI, slow: str) -> None:
+    make(small_client, "job-0")
+    (job,) = unmade(face, small_client, 1)
+    small.fails = lambda method, path: time.sleep(10) if path.startswith(slow) else None  # type: ignore[func-returns-value]
+    for wait in (job.wait_for_completion, lambda timeout: small_client.wait_for_jobs([job], timeout=timeout)):
+        began = time.monotonic()
+        with pytest.raises(JobTimeoutError):
+            wait(timeout=0.5)
+        assert time.monotonic() - began < 5
+
+
 def test_many_jobs_are_deleted_side_by_side(small_client: Any, small: SmallAPI) -> None:
     jobs = [make(small_client, f"job-{number}") for number in range(16)]
     small.delay = 0.3

@@ -13,7 +13,8 @@ from openshift_ai_sdk.training._kinds import Resource
 from openshift_ai_sdk.training._retry import RetryPolicy
 from openshift_ai_sdk.training.errors import ClusterUnreachableError, JobNotFoundError, NotSupportedError, TLSError
 
-REQUEST_TIMEOUT = 60.0
+# How many seconds a request may take; the second also if a deadline is nearer, so that each caller reads once.
+REQUEST_TIMEOUT, SHORTEST_TIMEOUT = 60.0, 1.0
 # After how many seconds of retries a warning says what is wrong.
 QUIET = 5.0
 # How many objects a list brings at a time: a thousand records are many megabytes.
@@ -53,7 +54,8 @@ class Api:
         for pause in self.retry.pauses():
             sent = self.driver.monotonic()
             try:
-                response = await self.driver.request(request, REQUEST_TIMEOUT)
+                left = REQUEST_TIMEOUT if deadline is None else deadline - sent
+                response = await self.driver.request(request, max(SHORTEST_TIMEOUT, min(REQUEST_TIMEOUT, left)))
                 problem = f"it answers {response.status}"
                 again = is_passing(response, request)
                 if response.status == 401 and not reloaded:
@@ -108,14 +110,20 @@ class Api:
             "(kubectl config current-context)"
         )
 
-    async def get(self, resource: Resource, namespace: str | None, name: str) -> Json:
-        """Read an object."""
-        return await self.call(Request("GET", resource.path(namespace, name)))
+    def is_due(self, deadline: float | None) -> bool:
+        """Return whether a deadline has passed or is nearer than the next retry may be."""
+        return deadline is not None and self.driver.monotonic() + self.retry.maximum >= deadline
 
-    async def find(self, resource: Resource, namespace: str | None, name: str) -> Json | None:
+    async def get(self, resource: Resource, namespace: str | None, name: str, deadline: float | None = None) -> Json:
+        """Read an object."""
+        return await self.call(Request("GET", resource.path(namespace, name)), deadline)
+
+    async def find(
+        self, resource: Resource, namespace: str | None, name: str, deadline: float | None = None
+    ) -> Json | None:
         """Read an object; None if there is none, or if the cluster does not know the kind."""
         try:
-            return await self.get(resource, namespace, name)
+            return await self.get(resource, namespace, name, deadline)
         except (JobNotFoundError, NotSupportedError):
             return None
 

@@ -67,7 +67,7 @@ class Cluster:
             raise replaced(ref)
         return Found(ref, None, report, self.api.host, replaced=found.object is not None)
 
-    async def resolve(self, ref: JobRef) -> JobRef:
+    async def resolve(self, ref: JobRef, deadline: float | None = None) -> JobRef:
         """Return a job with its uid: that of the job, or of the latest report if the job is deleted.
 
         Raises:
@@ -75,10 +75,10 @@ class Cluster:
         """
         if ref.uid:
             return ref
-        item = await self.api.find(ref.resource, ref.namespace, ref.name)
+        item = await self.api.find(ref.resource, ref.namespace, ref.name, deadline)
         if item is not None:
             return replace(ref, uid=item["metadata"]["uid"])
-        report = await self.report(ref)
+        report = await self.report(ref, deadline)
         if report is None:
             raise await self.not_found(ref.name, ref.namespace, NOT_CREATED)
         return replace(ref, uid=report["spec"]["jobRef"]["uid"])
@@ -89,10 +89,10 @@ class Cluster:
         text = f"job {name!r} does not exist in the namespace {namespace}{nearest(name, names)}"
         return JobNotFoundError(text + hint)
 
-    async def report(self, ref: JobRef) -> Json | None:
+    async def report(self, ref: JobRef, deadline: float | None = None) -> Json | None:
         """Return a job's latest report; None if there is none."""
         try:
-            reports, _ = await self.api.list(JOB_REPORT, ref.namespace, ref.labels)
+            reports, _ = await self.api.list(JOB_REPORT, ref.namespace, ref.labels, deadline)
         except NotSupportedError:
             return None
         meant = [report for report in reports if ref.is_meant(report)]

@@ -68,7 +68,9 @@ class Reports:
             silence: After how many seconds without a change SYNCED is yielded again.
         """
         with self._lock:
-            alone = self._alone.get(namespace, 0) < MOST_ALONE and namespace not in self._watched
+            # Who only reads once does not wait for a watch to begin.
+            once = deadline is not None and self._api.driver.monotonic() >= deadline
+            alone = once or (self._alone.get(namespace, 0) < MOST_ALONE and namespace not in self._watched)
             if alone:
                 self._alone[namespace] = self._alone.get(namespace, 0) + 1
         if not alone:

@@ -15,7 +15,7 @@ from openshift_ai_sdk.training._notify import Observer, notify
 from openshift_ai_sdk.training._phases import either
 from openshift_ai_sdk.training._status import JobStatus
 from openshift_ai_sdk.training._wait_reports import watch_all_reports, watch_reports
-from openshift_ai_sdk.training.errors import JobTimeoutError, MPIJobFailed, TrainingError
+from openshift_ai_sdk.training.errors import ClusterUnreachableError, JobTimeoutError, MPIJobFailed, TrainingError
 from openshift_ai_sdk.training.models import Phase
 
 
@@ -33,7 +33,6 @@ async def wait(
         JobTimeoutError: It took longer than the timeout, in seconds.
     """
     with detachable(f"{ref} keeps running", f"follow again with {found_again(ref)}.wait_for_completion()"):
-        ref = await cluster.resolve(ref)
         return await await_phase(cluster, ref, phases, timeout, observer)
 
 
@@ -43,18 +42,23 @@ async def await_phase(
     """Wait as wait does, without a word when Ctrl-C ends it."""
     deadline = None if timeout is None else cluster.api.driver.monotonic() + timeout
     status = cluster.status_in(ref, None)
-    async with aclosing(watch_reports(cluster, ref, deadline)) as changes:
-        async for change in changes:
-            if change.type != "CHANGED":
-                continue
-            status = cluster.status_in(ref, change.object)
-            await notify(cluster, observer, status)
-            if any(status.has_been(phase) for phase in phases):
-                return status
-            if status.is_finished:
-                if status.is_failed:
-                    raise await failure_of(cluster, ref, status)
-                raise TrainingError(f"{ref} finished without reaching {either(phases)}")
+    try:
+        ref = await cluster.resolve(ref, deadline)
+        async with aclosing(watch_reports(cluster, ref, deadline)) as changes:
+            async for change in changes:
+                if change.type != "CHANGED":
+                    continue
+                status = cluster.status_in(ref, change.object)
+                await notify(cluster, observer, status)
+                if any(status.has_been(phase) for phase in phases):
+                    return status
+                if status.is_finished:
+                    if status.is_failed:
+                        raise await failure_of(cluster, ref, status)
+                    raise TrainingError(f"{ref} finished without reaching {either(phases)}")
+    except ClusterUnreachableError:
+        if not cluster.api.is_due(deadline):
+            raise
     text = f"{ref} did not reach {either(phases)} within {timeout:g} s: {status}"
     if status.cause:
         text += f": {status.cause.summary.rstrip('.')}; job.explain() shows what to do"
@@ -114,20 +118,24 @@ async def wait_all(
 ) -> AsyncGenerator[JobStatus, None]:
     """Yield the status of each job when it has ended. One watch serves all jobs of a namespace."""
     deadline = None if timeout is None else cluster.api.driver.monotonic() + timeout
-    refs = [await cluster.resolve(ref) for ref in refs]
     open_ = {(ref.namespace, ref.kind, ref.name) for ref in refs}
     last: dict[tuple[str, str, str], JobStatus] = {}
     jobs = ", ".join([*map(found_again, refs[:3]), *(["..."] if len(refs) > 3 else [])])
     state = f"{len(refs)} jobs keep running" if len(refs) > 1 else f"{refs[0] if refs else 'no job'} keeps running"
     with detachable(state, f"follow again with TrainingClient().wait_for_jobs([{jobs}])"):
-        async with aclosing(watch_namespaces(cluster, refs, deadline)) as changes:
-            async for ref, report in changes:
-                key = (ref.namespace, ref.kind, ref.name)
-                last[key] = cluster.status_in(ref, report)
-                await notify(cluster, observer, last[key])
-                if last[key].is_finished:
-                    open_.discard(key)
-                    yield last[key]
+        try:
+            refs = [await cluster.resolve(ref, deadline) for ref in refs]
+            async with aclosing(watch_namespaces(cluster, refs, deadline)) as changes:
+                async for ref, report in changes:
+                    key = (ref.namespace, ref.kind, ref.name)
+                    last[key] = cluster.status_in(ref, report)
+                    await notify(cluster, observer, last[key])
+                    if last[key].is_finished:
+                        open_.discard(key)
+                        yield last[key]
+        except ClusterUnreachableError:
+            if not cluster.api.is_due(deadline):
+                raise
     if open_:
         keys = [(ref.namespace, ref.kind, ref.name) for ref in refs]
         statuses = [last.get(key) or cluster.status_in(ref, None) for key, ref in zip(keys, refs, strict=True)]

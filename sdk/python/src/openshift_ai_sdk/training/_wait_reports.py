@@ -35,7 +35,7 @@ async def watch_reports(cluster: Cluster, ref: JobRef, deadline: float | None = 
         async for change in changes:
             if change.type == "SYNCED":
                 if not has_report:
-                    await require(cluster, ref, known)
+                    await require(cluster, ref, known, deadline)
                 known = True
                 yield change
             elif ref.is_meant(change.object):
@@ -57,7 +57,8 @@ async def watch_all_reports(
     async with aclosing(watch(cluster.api, JOB_REPORT, namespace, "", deadline, silence=silence)) as changes:
         async for change in changes:
             if change.type == "SYNCED":
-                await require_all(cluster, [ref for key, ref in wanted.items() if key not in reported], known)
+                missing = [ref for key, ref in wanted.items() if key not in reported]
+                await require_all(cluster, missing, known, deadline)
                 known = True
                 continue
             job = change.object["spec"]["jobRef"]
@@ -71,27 +72,27 @@ async def watch_all_reports(
                 reported.discard(key)
 
 
-async def require(cluster: Cluster, ref: JobRef, known: bool) -> None:
+async def require(cluster: Cluster, ref: JobRef, known: bool, deadline: float | None) -> None:
     """Raise JobNotFoundError if there is no such job. It was there before if it is known."""
-    item = await cluster.api.find(ref.resource, ref.namespace, ref.name)
+    item = await cluster.api.find(ref.resource, ref.namespace, ref.name, deadline)
     if item is not None and (not ref.uid or item["metadata"]["uid"] == ref.uid):
         return
-    if await cluster.report(ref) is None:
+    if await cluster.report(ref, deadline) is None:
         if known or ref.uid:
             raise deleted_without_a_report(ref)
         raise await cluster.not_found(ref.name, ref.namespace, NOT_CREATED)
 
 
-async def require_all(cluster: Cluster, refs: Sequence[JobRef], known: bool) -> None:
+async def require_all(cluster: Cluster, refs: Sequence[JobRef], known: bool, deadline: float | None) -> None:
     """Raise JobNotFoundError if a job does not exist. One list serves all jobs of a kind and namespace."""
     for kind, namespace in {(ref.kind, ref.namespace): None for ref in refs}:
-        items, _ = await cluster.api.list(KINDS[kind], namespace)
+        items, _ = await cluster.api.list(KINDS[kind], namespace, deadline=deadline)
         uids = {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}
         for ref in refs:
             if ref.kind != kind or ref.namespace != namespace:
                 continue
             is_gone = ref.name not in uids or (ref.uid and uids[ref.name] != ref.uid)
-            if is_gone and await cluster.report(ref) is None:
+            if is_gone and await cluster.report(ref, deadline) is None:
                 raise (
                     deleted_without_a_report(ref)
                     if known or ref.uid

@@ -37,6 +37,8 @@ async def watch(
 ) -> AsyncGenerator[Change, None]:
     """Yield all existing objects, then SYNCED, then each change, until the deadline (of Driver.monotonic).
 
+    Objects are read once even if the deadline has passed.
+
     Objects are chosen by a label selector, or by their name. If ``silence`` is given, SYNCED is yielded again when
     nothing has changed for as many seconds as it returns.
 
@@ -47,7 +49,9 @@ async def watch(
     version: str | None = None
     pauses = api.retry.pauses()
     down_since: float | None = None
-    while deadline is None or api.driver.monotonic() < deadline:
+    tried = False
+    while not tried or deadline is None or api.driver.monotonic() < deadline:
+        tried = True
         problem: Exception
         try:
             if version is None:
@@ -55,6 +59,8 @@ async def watch(
                 for change in differences(known, items):
                     yield change
                 yield Change("SYNCED", {})
+                if deadline is not None and api.driver.monotonic() >= deadline:
+                    return
             longest = silence() if silence is not None else LONGEST_SILENCE
             async with aclosing(
                 changes_of(api, resource, namespace, selectors(labels, name), version, deadline, longest)
@@ -82,7 +88,7 @@ async def watch(
         except ConnectionLostError as error:
             problem = error
         except ClusterUnreachableError:
-            if deadline is not None and api.driver.monotonic() + api.retry.maximum >= deadline:
+            if api.is_due(deadline):
                 return
             raise
         except APIError as error:

@@ -1158,7 +1158,7 @@ class MPIJob:
         The status is equal to ``"Succeeded"``; a job that fails raises.
 
         Args:
-            timeout: Give up after this time, in seconds or such as ``"4h"``; by default never.
+            timeout: Give up after this time, in seconds or such as ``"4h"``; by default never. 0 reads the status once.
             on_phase: Called with the status when the phase changes.
             webhook: URL that gets the status as JSON when the phase changes.
             progress: Show a progress bar of the training, as its log reports it (needs the extra ``notebook``).
