@@ -13,7 +13,7 @@ import pytest
 from kubernetes import client
 from smallapi import JOBS, SmallAPI
 
-from openshift_ai_sdk.training import ClusterUnreachableError, RetryPolicy
+from openshift_ai_sdk.training import ClusterUnreachableError, NotSupportedError, RetryPolicy
 from openshift_ai_sdk.training._credentials import Credentials
 from openshift_ai_sdk.training._driver import Request
 from openshift_ai_sdk.training._driver_blocking import BlockingDriver, run
@@ -102,6 +102,16 @@ def test_what_is_only_read_is_asked_for_again(small_client: Any, small: SmallAPI
     answers = [(504, {}), (503, {}), (500, {})]
     small.fails = lambda method, path: answers.pop(0) if answers else None
     assert small_client.get_job("train").name == "train" and not answers
+
+
+@pytest.mark.parametrize("code", [503, 504])
+def test_a_metrics_server_that_is_down_is_told_soon(small_client: Any, small: SmallAPI, code: int) -> None:
+    job = small_client.create_job("train", container_image="image", command="train.py")
+    small.fails = lambda method, path: (code, {"message": "unavailable"}) if "metrics.k8s.io" in path else None
+    began = time.monotonic()
+    with pytest.raises(NotSupportedError, match=r"metrics server .* does not answer \(.*unavailable"):
+        job.get_usage()
+    assert time.monotonic() - began < 8
 
 
 def blocking() -> BlockingDriver:

@@ -1371,7 +1371,7 @@ class MPIJob:
         """Return the CPUs and the memory that each pod of the job uses at the moment, and requests.
 
         Raises:
-            NotSupportedError: The cluster has no metrics server.
+            NotSupportedError: The cluster has no metrics server, or it does not answer.
 
         Example:
             >>> [(pod.pod, pod.cpu) for pod in job.get_usage()]
