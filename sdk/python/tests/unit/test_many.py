@@ -196,6 +196,20 @@ def test_a_slow_server_does_not_stretch_a_timeout(face: Any, small_client: Any, 
         assert time.monotonic() - began < 5
 
 
+def test_a_watch_that_ends_at_once_is_opened_again_after_a_pause(small_client: Any, small: SmallAPI) -> None:
+    job = make(small_client)
+    small.requests.clear()
+
+    def fails(method: str, path: str) -> tuple[int, Any] | None:
+        asked = [each for _, each in small.requests if each == REPORTS]
+        return (200, b"") if path == REPORTS and len(asked) > 1 else None
+
+    small.fails = fails
+    with pytest.raises(JobTimeoutError):
+        job.wait_for_completion(timeout=2)
+    assert 2 < len([each for _, each in small.requests if each == REPORTS]) < 10
+
+
 def test_many_jobs_are_deleted_side_by_side(small_client: Any, small: SmallAPI) -> None:
     jobs = [make(small_client, f"job-{number}") for number in range(16)]
     small.delay = 0.3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from openshift_ai_sdk.training.errors import APIError, ClusterUnreachableError
 
 # An API server sends a bookmark about once a minute: a watch that is silent for longer has lost its connection.
 LONGEST_SILENCE = 100.0
+# A watch that ends within so many seconds, and has brought nothing, is opened again after a pause.
+SHORT = 1.0
 
 
 @dataclass(frozen=True)
@@ -61,13 +64,14 @@ async def watch(
                 yield Change("SYNCED", {})
                 if deadline is not None and api.driver.monotonic() >= deadline:
                     return
+            began, came = api.driver.monotonic(), False
             longest = silence() if silence is not None else LONGEST_SILENCE
             async with aclosing(
                 changes_of(api, resource, namespace, selectors(labels, name), version, deadline, longest)
             ) as changes:
                 async for news, version in changes:  # noqa: B007 - the version is where to go on
                     # Any event, including a bookmark, proves that the API server is up.
-                    pauses, down_since = api.retry.pauses(), None
+                    pauses, down_since, came = api.retry.pauses(), None, True
                     if news is None:
                         continue
                     uid = news.object["metadata"]["uid"]
@@ -79,9 +83,14 @@ async def watch(
                     # A connection keeps its longest silence; what was deleted may make a shorter one due.
                     if news.type == "DELETED" and silence and longest == LONGEST_SILENCE and silence() < longest:
                         break
-            pauses, down_since = api.retry.pauses(), None
+            down_since = None
             if silence is not None:
                 yield Change("SYNCED", {})
+            if came or api.driver.monotonic() - began >= min(SHORT, longest):
+                pauses = api.retry.pauses()
+                continue
+            # A server, or a proxy before it, that ends each watch at once is not asked all the time.
+            await pause(api, pauses, deadline)
             continue
         except _ExpiredError as error:
             version, problem = None, error
@@ -99,8 +108,13 @@ async def watch(
         down_since = down_since if down_since is not None else now
         if now - down_since > api.retry.patience:
             raise api.unreachable(str(problem)) from problem
-        pause = next(pauses)
-        await api.driver.sleep(pause if deadline is None else max(0.0, min(pause, deadline - now)))
+        await pause(api, pauses, deadline)
+
+
+async def pause(api: Api, pauses: Iterator[float], deadline: float | None) -> None:
+    """Wait for the next pause, or until the deadline."""
+    left = math.inf if deadline is None else deadline - api.driver.monotonic()
+    await api.driver.sleep(max(0.0, min(next(pauses), left)))
 
 
 async def changes_of(
