@@ -210,6 +210,17 @@ def test_a_watch_that_ends_at_once_is_opened_again_after_a_pause(small_client: A
     assert 2 < len([each for _, each in small.requests if each == REPORTS]) < 10
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_warning_does_not_show_the_address_of_a_webhook(small_client: Any, small: SmallAPI, answers: bool) -> None:
+    job = make(small_client)
+    small.report(job, "Succeeded")
+    small.fails = lambda method, path: (403, {}) if path.startswith("/hook") else None
+    host = f"127.0.0.1:{small.server.server_address[1] if answers else 1}"
+    with pytest.warns(UserWarning, match=f"the webhook at {host} was not notified that mpijob/train") as warned:
+        job.wait_for_completion(timeout=30, webhook=f"http://me:secret@{host}/hook/secret?token=secret")
+    assert not [each for each in warned if "secret" in str(each.message)]
+
+
 def test_many_jobs_are_deleted_side_by_side(small_client: Any, small: SmallAPI) -> None:
     jobs = [make(small_client, f"job-{number}") for number in range(16)]
     small.delay = 0.3

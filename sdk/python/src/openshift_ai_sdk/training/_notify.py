@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from openshift_ai_sdk.training._cluster import Cluster
 from openshift_ai_sdk.training._driver import ConnectionLostError
@@ -73,6 +74,8 @@ async def post(cluster: Cluster, url: str, status: JobStatus) -> None:
         "cause": status.cause.code if status.cause else None,
     }
     problem = ""
+    parts = urlsplit(url)
+    host, rest = parts.netloc.rpartition("@")[2], url.partition("//")[2].removeprefix(parts.netloc) or url
     for pause, _ in zip(cluster.api.retry.pauses(), range(4), strict=False):
         try:
             code = await cluster.api.driver.post(url, body, timeout=10)
@@ -82,9 +85,12 @@ async def post(cluster: Cluster, url: str, status: JobStatus) -> None:
             if code < 500 and code != 429:
                 break
         except ConnectionLostError as error:
-            problem = str(error)
+            # The path often is a secret.
+            problem = str(error) if rest not in str(error) else "it does not answer"
         await cluster.api.driver.sleep(pause)
-    warnings.warn(f"the webhook {url} was not notified that {status.job} is {status.phase}: {problem}", stacklevel=2)
+    warnings.warn(
+        f"the webhook at {host} was not notified that {status.job} is {status.phase}: {problem}", stacklevel=2
+    )
 
 
 async def called(callback: PhaseCallback | None, status: JobStatus) -> None:
