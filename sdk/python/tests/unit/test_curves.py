@@ -73,6 +73,10 @@ def test_rank_0_prints_a_line_that_is_read_as_by_the_operator(capsys: Any, monke
         ({"K_MPI_JOB_ROLE": "launcher"}, True),
         ({"PMI_RANK": "0"}, True),
         ({"PMI_RANK": "3"}, False),
+        ({"OMPI_COMM_WORLD_RANK": "0", "TORCHELASTIC_RUN_ID": "1", "RANK": "0"}, True),
+        ({"OMPI_COMM_WORLD_RANK": "0", "TORCHELASTIC_RUN_ID": "1", "RANK": "3"}, False),
+        ({"OMPI_COMM_WORLD_RANK": "1", "TORCHELASTIC_RUN_ID": "1", "RANK": "0"}, True),
+        ({"OMPI_COMM_WORLD_RANK": "1", "RANK": "0"}, False),
         ({"RANK": "0", "WORLD_SIZE": "2"}, True),
     ],
 )

@@ -9,6 +9,7 @@ import re
 import sys
 import threading
 from collections.abc import Mapping
+from typing import SupportsFloat
 
 # The variables in which launchers pass the rank of a process: Open MPI, PMIx, MPICH and Intel MPI, and torchrun.
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "RANK")
@@ -18,7 +19,9 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 _lock = threading.Lock()
 
 
-def report(*, step: float | None = None, epoch: float | None = None, **figures: float) -> None:
+def report(
+    *, step: SupportsFloat | None = None, epoch: SupportsFloat | None = None, **figures: SupportsFloat | None
+) -> None:
     """Report figures of the training, such as its loss, so that the record of the job has them as curves.
 
     Call it on every rank: rank 0 prints one line of JSON, and the others nothing. Outside of a job, it does nothing. It
@@ -56,7 +59,8 @@ def report(*, step: float | None = None, epoch: float | None = None, **figures: 
 
 def prints(environment: Mapping[str, str]) -> bool:
     """Return whether the process is the one of its job that reports: rank 0, or a launcher without ranks."""
-    for variable in RANK_VARIABLES:
+    # Under torchrun, the variables of the mpirun that has started it are those of another process.
+    for variable in ("RANK",) if environment.get("TORCHELASTIC_RUN_ID") else RANK_VARIABLES:
         if rank := environment.get(variable):
             return rank == "0"
     return environment.get(ROLE_VARIABLE) == "launcher"
