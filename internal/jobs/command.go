@@ -49,9 +49,12 @@ func SplitCommand(text string) ([]string, error) {
 	return words, nil
 }
 
+// assignment begins a command line that sets a variable.
+var assignment = regexp.MustCompile(`^\s*[A-Za-z_]\w*=`)
+
 // ParseCommand returns the command of a container for a command line. A line that needs a shell is run by sh -c.
 func ParseCommand(text string) ([]string, error) {
-	if strings.ContainsAny(text, "|&;<>()$`*?~\n") {
+	if strings.ContainsAny(text, "|&;<>()$`*?~\n") || assignment.MatchString(text) {
 		return []string{"sh", "-c", text}, nil
 	}
 	return SplitCommand(text)

@@ -42,6 +42,10 @@ func TestShellWords(t *testing.T) {
 
 // commands are cases that the tests of the Python SDK read, too.
 type commands struct {
+	Parse []struct {
+		Text string
+		Want []string
+	}
 	StartsRanks []struct {
 		Command []string
 		Want    bool
@@ -59,6 +63,20 @@ func readCommands(t *testing.T) commands {
 		t.Fatal(err)
 	}
 	return all
+}
+
+func TestParseCommand(t *testing.T) {
+	for _, test := range readCommands(t).Parse {
+		t.Run(test.Text, func(t *testing.T) {
+			got, err := ParseCommand(test.Text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.Want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
 }
 
 func TestStartsRanks(t *testing.T) {

@@ -14,6 +14,11 @@ GOLDEN = Path(__file__).resolve().parents[4] / "internal" / "jobs" / "testdata" 
 CASES = json.loads(GOLDEN.read_text())
 
 
+@pytest.mark.parametrize("case", CASES["parse"], ids=lambda case: case["text"])
+def test_words(case: dict[str, Any]) -> None:
+    assert _command.words_of(case["text"]) == case["want"]
+
+
 @pytest.mark.parametrize("case", CASES["startsRanks"], ids=lambda case: " ".join(case["command"]))
 def test_starts_ranks(case: dict[str, Any]) -> None:
     assert _command.starts_ranks(case["command"]) is case["want"]

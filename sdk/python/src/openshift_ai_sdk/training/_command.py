@@ -89,7 +89,7 @@ def words_of(command: Command) -> list[str]:
     """Return a command as a list of words. Text that only a shell understands is given to one."""
     if not isinstance(command, str):
         return [str(word) for word in command]
-    if re.search(r"[|&;<>()$`*?~\n]", command):
+    if re.search(r"[|&;<>()$`*?~\n]", command) or re.match(r"\s*[A-Za-z_]\w*=", command, re.ASCII):
         return ["sh", "-c", command]
     return shlex.split(command)
 
