@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from smallapi import JOBS, REPORTS, SmallAPI
+from smallapi import JOBS, REPORTS, TRAIN_JOBS, SmallAPI
 
 from openshift_ai_sdk.training import (
     APIError,
@@ -97,13 +97,17 @@ def test_the_documented_use_of_changes_is_typed(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     (tmp_path / "use.py").write_text(
         """
-from openshift_ai_sdk.training import Explanation, MPIJob, MPIJobFailed
+from openshift_ai_sdk.training import Explanation, MPIJob, MPIJobFailed, __version__
+
+def lines(job: MPIJob, follow: bool) -> list[str]:
+    return [line.text for line in job.get_logs(follow=follow)] + [__version__]
 
 def use(job: MPIJob, failure: MPIJobFailed, explanation: Explanation) -> bool:
     if failure.changes:
         job.clone(**failure.changes[0])
     job.clone(**explanation.changes[0])
     final_status = job.wait_for_completion(timeout=7200)
+    lines(job, True)
     return final_status == "Succeeded" or final_status in ["Succeeded", "Failed"]
 """
     )
@@ -118,6 +122,14 @@ def use(job: MPIJob, failure: MPIJobFailed, explanation: Explanation) -> bool:
         [sys.executable, "-m", "mypy", *options, str(tmp_path / "use.py")], capture_output=True, text=True
     )
     assert found.returncode == 0, found.stdout
+
+
+def test_names_that_do_not_exist_are_not_typed(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    (tmp_path / "use.py").write_text("from openshift_ai_sdk import no\nfrom openshift_ai_sdk.training import MPIJbo\n")
+    command = [sys.executable, "-m", "mypy", "--config-file", str(PACKAGE / "pyproject.toml"), str(tmp_path / "use.py")]
+    found = subprocess.run(command, cwd=PACKAGE, capture_output=True, text=True)
+    assert 'no attribute "no"' in found.stdout and 'no attribute "MPIJbo"' in found.stdout
 
 
 def test_waiting_for_many_tells_which_are_late(small_client: Any, small: SmallAPI) -> None:
@@ -269,7 +281,7 @@ def test_what_was_created_before_an_error_is_known(
 ) -> None:
     jobs = unmade(face, small_client, 20)
     created_before(small, code, 5)
-    with pytest.raises(kind, match="15 of 20 jobs were not created: .*; the other 5 were created"):
+    with pytest.raises(kind, match=r"15 of 20 jobs were not created: .*; the other 5 were created"):
         small_client.create_jobs(jobs)
     assert len([path for path in small.objects if path.startswith(JOBS)]) == 5
     assert len([job for job in jobs if "uid" in job.manifest["metadata"]]) == 5
@@ -315,8 +327,33 @@ def test_a_namespace_that_does_not_exist_is_told(face: Any, small_client: Any, s
         make(small_client)
 
 
+def test_one_job_alone_is_created(face: Any, small_client: Any) -> None:
+    (job,) = unmade(face, small_client, 1)
+    assert [each.name for each in small_client.create_jobs(job)] == ["job-0"]
+
+
+def test_a_job_without_a_report_has_no_events(small_client: Any) -> None:
+    job = make(small_client)
+    assert list(job.stream_events(follow=False)) == []
+    job.delete()
+    with pytest.raises(JobNotFoundError, match="was deleted"):
+        list(job.stream_events(follow=False))
+
+
+def test_a_name_of_two_jobs_is_told(face: Any, small_client: Any, small: SmallAPI) -> None:
+    train_job = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "train"}}
+    small.put(TRAIN_JOBS, {**train_job, "spec": {"runtimeRef": {"name": "mpi"}}})
+    make(small_client)
+    bare = getattr(small_client, "value", small_client)
+    with pytest.raises(JobNotFoundError, match=r"TrainingClient\(\).get_job\('train', 'default', job_kind='MPIJob'\)"):
+        face.MPIJob.get("train", client=bare)
+    assert small_client.get_job("train", "default", job_kind="TrainJob").kind == "TrainJob"
+
+
 def test_a_job_that_was_only_described_is_told(face: Any, small_client: Any) -> None:
     job = unmade(face, small_client, 1)[0]
+    with pytest.raises(JobNotFoundError, match="does not exist in the namespace default"):
+        list(job.stream_events(follow=False))
     for call in (job.get_status, job.wait_for_completion):
         with pytest.raises(
             JobNotFoundError, match=r"does not exist in the namespace default; job.create\(\) creates it"

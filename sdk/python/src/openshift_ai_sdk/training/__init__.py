@@ -115,11 +115,11 @@ __all__ = [
 
 if TYPE_CHECKING:
     __version__: str
+else:
+    # Type checkers would take it for the definition of any name.
+    def __getattr__(name: str) -> str:
+        if name == "__version__":
+            import openshift_ai_sdk
 
-
-def __getattr__(name: str) -> str:
-    if name == "__version__":
-        import openshift_ai_sdk
-
-        return openshift_ai_sdk.__version__
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return openshift_ai_sdk.__version__
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

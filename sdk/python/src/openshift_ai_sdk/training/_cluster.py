@@ -46,7 +46,8 @@ class Cluster:
                 object_ = item
         if len(found) > 1:
             raise JobNotFoundError(
-                f"{name!r} is both an MPIJob and a TrainJob: use job_kind='MPIJob' or job_kind='TrainJob'"
+                f"{name!r} is both an MPIJob and a TrainJob: use TrainingClient().get_job({name!r}, {namespace!r}, "
+                "job_kind='MPIJob'), or job_kind='TrainJob'"
             )
         if found:
             return Found(found[0], object_, await self.report(found[0]), self.api.host)

@@ -10,7 +10,7 @@ from openshift_ai_sdk.training._driver import Json
 from openshift_ai_sdk.training._interrupt import detachable
 from openshift_ai_sdk.training._job_ref import JobRef, found_again
 from openshift_ai_sdk.training._status import JobStatus
-from openshift_ai_sdk.training._wait_reports import watch_reports
+from openshift_ai_sdk.training._wait_reports import require, watch_reports
 from openshift_ai_sdk.training.models import Event
 
 
@@ -23,6 +23,8 @@ async def events(cluster: Cluster, ref: JobRef, follow: bool = True) -> AsyncGen
     ref = await cluster.resolve(ref)
     if not follow:
         report = await cluster.report(ref)
+        if report is None:
+            await require(cluster, ref, known=False, deadline=None)
         for event in new_events(report, seen):
             yield event
         return

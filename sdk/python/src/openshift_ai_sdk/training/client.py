@@ -241,6 +241,7 @@ class TrainingClient:
             >>> client.create_jobs(jobs)
         """
         _validate.check(_validate.of_jobs(jobs, MPIJob, "jobs"))
+        jobs = [jobs] if isinstance(jobs, MPIJob) else jobs
         manifests = [(job._manifest_in(job._namespace or self.namespace), job._launch) for job in jobs]
         created = run(_create.create_all(self._cluster, manifests))
         for job, object_ in zip(jobs, created, strict=True):
@@ -1256,6 +1257,21 @@ class MPIJob:
         pattern: str | None = None,
         follow: Literal[True],
     ) -> Iterator[LogLine]: ...
+
+    @overload
+    def get_logs(
+        self,
+        *,
+        ranks: RankSet | None = None,
+        worker_index: int | None = None,
+        all_pods: bool = False,
+        since: Since | None = None,
+        until: Since | None = None,
+        level: str | None = None,
+        tail: int | None = None,
+        pattern: str | None = None,
+        follow: bool,
+    ) -> Logs | Iterator[LogLine]: ...
 
     def get_logs(
         self,
