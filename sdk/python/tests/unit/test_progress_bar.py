@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from smallapi import SmallAPI
 
-from openshift_ai_sdk.training import _progress_bar
+from openshift_ai_sdk.training import JobStatus, TrainingPoint, _progress_bar
+from openshift_ai_sdk.training._status import fraction
 
 pytest.importorskip("tqdm")
 
@@ -43,6 +45,32 @@ def test_the_bar_follows_the_log(
     assert job.wait_for_completion(timeout=30, progress=True) == "Succeeded"
     assert [share for share in dict(seen) if share] == [10, 20, 30, 100]
     assert "Running: epoch 2, loss 0.5" in dict(seen).values() and time.monotonic() - began < 20
+
+
+def test_the_bar_goes_back() -> None:
+    shown = SimpleNamespace(n=0, set_postfix_str=lambda *args, **options: None, refresh=lambda: None)
+    moved = _progress_bar.Bar(shown)
+    seen = []
+    moved.show(status_of("Running", "0"))
+    for text in ("1", "2", "3"):
+        moved.show_point(TrainingPoint(progress=fraction(text)))
+        # The operator's figure is older.
+        moved.show(status_of("Running", "1"))
+        seen.append(shown.n)
+    moved.show(status_of("Succeeded", "3"))
+    assert (seen, shown.n) == ([100, 2, 3], 100)
+
+
+def status_of(phase: str, progress: str) -> JobStatus:
+    return JobStatus.model_validate(
+        {
+            "kind": "MPIJob",
+            "name": "a",
+            "namespace": "b",
+            "phase": phase,
+            "training": {"progress": progress, "at": "2026-01-02T10:00:00Z"},
+        }
+    )
 
 
 def test_without_widgets_no_notebook_warns() -> None:

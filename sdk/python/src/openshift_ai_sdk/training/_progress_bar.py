@@ -27,6 +27,8 @@ class Bar:
     def __init__(self, shown: Any) -> None:
         self._shown = shown
         self._status: JobStatus | None = None
+        # Whether the log has had a figure: that of the operator is older.
+        self._is_read = False
 
     @property
     def is_running(self) -> bool:
@@ -36,19 +38,21 @@ class Bar:
     def show(self, status: JobStatus) -> None:
         """Show a status."""
         self._status = status
-        self._move(1.0 if status == Phase.SUCCEEDED else status.progress, str(status))
+        done = None if self._is_read else status.progress
+        self._move(1.0 if status == Phase.SUCCEEDED else done, str(status))
 
     def show_point(self, point: TrainingPoint) -> None:
         """Show what a line of the log says."""
         if self.is_running:
             values = {name: getattr(point, name) for name in ("epoch", "step", "loss", "accuracy")}
             text = ", ".join(f"{name} {value:g}" for name, value in values.items() if value is not None)
+            self._is_read = self._is_read or point.progress is not None
             self._move(point.progress, f"Running: {text}" if text else None)
 
     def _move(self, done: float | None, text: str | None) -> None:
         if done is not None:
-            # The operator's figure is older than that of the log.
-            self._shown.n = max(self._shown.n, round(100 * done))
+            # It may be less than before: a program may count again from 0, and 1 is all of the work or 1 %.
+            self._shown.n = round(100 * done)
         if text is not None:
             self._shown.set_postfix_str(text, refresh=False)
         self._shown.refresh()
