@@ -157,8 +157,11 @@ func TestServiceAccountsShareLimits(t *testing.T) {
 		user string
 		want bool
 	}{
-		{"system:serviceaccount:team:a", true}, {"system:serviceaccount:team:b", true}, {"system:serviceaccount:team:c", false},
-		{"system:serviceaccount:other:a", true}, {"ada", false},
+		{"system:serviceaccount:team:a", true},
+		{"system:serviceaccount:team:b", true},
+		{"system:serviceaccount:team:c", false},
+		{"system:serviceaccount:other:a", true},
+		{"ada", false},
 	} {
 		if _, err := l.acquire(test.user, 1); (err == nil) != test.want {
 			t.Errorf("%s: %v", test.user, err)

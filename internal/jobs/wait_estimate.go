@@ -114,7 +114,7 @@ func estimateWait(reports []v1alpha1.JobReport, queue string, pods int32) WaitEs
 }
 
 // count adds a job to those that wait or run in the queue.
-func (e *WaitEstimate) count(status v1alpha1.JobReportStatus) {
+func (w *WaitEstimate) count(status v1alpha1.JobReportStatus) {
 	if status.CompletionTime != nil {
 		return
 	}
@@ -126,16 +126,16 @@ func (e *WaitEstimate) count(status v1alpha1.JobReportStatus) {
 	switch status.Phase {
 	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed, v1alpha1.PhaseSuspended:
 	case v1alpha1.PhaseQueued, v1alpha1.PhaseGangScheduling:
-		if status.Scheduling != nil && status.Scheduling.Queue == e.Queue {
-			e.Waiting++
+		if status.Scheduling != nil && status.Scheduling.Queue == w.Queue {
+			w.Waiting++
 		}
 	default:
 		switch {
-		case admittedBy != e.Queue:
+		case admittedBy != w.Queue:
 		case status.Reason == codes.WaitingForQuota:
-			e.Waiting++
-		case e.Queue != "":
-			e.Running++
+			w.Waiting++
+		case w.Queue != "":
+			w.Running++
 		}
 	}
 }

@@ -77,7 +77,7 @@ def cloned(kind: str, name: str, changes: dict[str, Any]) -> Any:
     async def list_all(resource: Any, namespace: str | None) -> Any:
         return [{"metadata": {"name": name}} for kind, name in there if kind == resource.kind], None
 
-    cluster: Any = SimpleNamespace(api=SimpleNamespace(find=find, list=list_all), find=find_job)
+    cluster: Any = SimpleNamespace(api=SimpleNamespace(find=find, list=list_all), find_same=find_job)
     ref = JobRef("TrainJob", "team", "train")
     return asyncio.run(_clone.clone(cluster, ref, "next", changes, "client"))["spec"]["runtimeRef"]
 
