@@ -151,22 +151,22 @@ func annotations() []Annotation {
 		{
 			Name: AnnotationMaxWorkers, On: append([]string{onNamespace}, runtimes...),
 			Values: "an integer, 0 or more", Default: "no limit",
-			Description: "Limits the number of nodes of a TrainJob and, on a Namespace, of workers of an MPIJob.",
+			Description: "Limits the number of nodes of a TrainJob, with any runtime, and on a Namespace of workers of an MPIJob.",
 		},
 		{
 			Name: AnnotationMinWorkers, On: runtimes,
 			Values: "an integer, 0 or more, and not more than `max-workers`", Default: "no minimum",
-			Description: "Requires at least this number of nodes of a TrainJob.",
+			Description: "Requires at least this number of nodes of a TrainJob, with any runtime.",
 		},
 		{
 			Name: AnnotationMaxGPUs, On: append([]string{onNamespace}, runtimes...),
 			Values: "an integer, 0 or more", Default: "no limit",
-			Description: "Limits the number of GPUs that a TrainJob requests per node and, on a Namespace, a job of either kind per pod.",
+			Description: "Limits the number of GPUs that a TrainJob requests per node, with any runtime, and on a Namespace a job of either kind per pod.",
 		},
 		{
 			Name: AnnotationNodeLabels, On: append([]string{onNamespace}, runtimes...),
 			Values: "labels as key=value, separated by commas, one value for each key", Default: "none",
-			Description: "Requires these labels in the node selectors of launcher and workers, and on a Namespace of all pods, whatever a job changes.",
+			Description: "Requires these labels in the node selectors of launcher and workers, with a runtime without MPI of all pods but initializers, and on a Namespace of all pods, whatever a job changes.",
 		},
 		{
 			Name: AnnotationAllowEgress, On: append([]string{onNamespace}, runtimes...),
