@@ -34,7 +34,7 @@ func allEntries() []codes.Entry {
 		entry.Remedies = append(slices.Clone(of.Remedies), of.OnlyInLauncher...)
 		all = append(all, entry)
 	}
-	for _, remedies := range [][]v1alpha1.Remedy{codes.KnownError, codes.OneProcess, codes.FullVolume, codes.ShadowedModule, codes.ModuleVersion, codes.CommandOfProgram, codes.UnexpandedReference, codes.FolderOnlyInLauncher, codes.FolderOfOnePod, codes.CapabilityDenied, codes.VariableOnlyInLauncher, codes.UnreadableObject, codes.IsolatedNetwork, codes.WrongSubPath, codes.RenamedByAnother, codes.MissingOnVolume, codes.MissingKey, codes.ReadOnlyVolume, codes.FileNotExecutable, codes.RefusedConnection, codes.LostInPipe, codes.SleepsAlone, codes.ThreadsLeft, codes.FinishedBefore, codes.PythonElsewhere, {codes.OwnLimit}, {codes.OwnSetting}, {codes.SetOnWorkers}} {
+	for _, remedies := range [][]v1alpha1.Remedy{codes.KnownError, codes.OneProcess, codes.FullVolume, codes.ShadowedModule, codes.ModuleVersion, codes.CommandOfProgram, codes.UnexpandedReference, codes.FolderOnlyInLauncher, codes.FolderOfOnePod, codes.WaitsOnPurpose, codes.CapabilityDenied, codes.VariableOnlyInLauncher, codes.UnreadableObject, codes.IsolatedNetwork, codes.WrongSubPath, codes.RenamedByAnother, codes.MissingOnVolume, codes.MissingKey, codes.ReadOnlyVolume, codes.FileNotExecutable, codes.RefusedConnection, codes.LostInPipe, codes.SleepsAlone, codes.ThreadsLeft, codes.FinishedBefore, codes.PythonElsewhere, {codes.OwnLimit}, {codes.OwnSetting}, {codes.SetOnWorkers}} {
 		entry := codes.Lookup(codes.ApplicationFailed)
 		entry.Remedies = remedies
 		all = append(all, entry)

@@ -181,6 +181,12 @@ var CommandContinues = Entry{
 	},
 }
 
+// WaitsOnPurpose are the first remedies of CommandContinues for a command that names a program which does not end by itself. They may use words,
+// that program with its arguments.
+var WaitsOnPurpose = []v1alpha1.Remedy{
+	{Text: "Remove {words} from the command: the job ends, and gives its nodes back, when the command ends.", Action: launcherArgs},
+}
+
 // Throttling is the definition of CPUThrottled while the job runs. It uses {share}.
 var Throttling = Entry{
 	Code: CPUThrottled, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,

@@ -46,6 +46,9 @@ var (
 	oneGone = regexp.MustCompile(`^Rank (\d+) \(([^)]*)\) (.+), but (\d+ other ranks? still runs?), since (\S+ UTC)$`)
 )
 
+// endless is a program in a command that does not end by itself, or not for long.
+var endless = regexp.MustCompile(`\b(?:sleep (?:inf(?:inity)?\b|\d{4,}s?\b|\d{2,}m\b|\d+[hd]\b)|tail -[fF] \S+)`)
+
 // slowness are the reasons that an agent gives for ranks that are slower (internal/agent/progress/slow.go). Programs can print such a line, too:
 // nothing else is taken for one.
 const slowness = `(?:` + slowHost + ` is throttled \d+ % of the time|` + slowHost + ` has \d+ major page faults per second|the ranks of ` + slowHost + ` wait for a CPU \d+ % of the time)`
@@ -189,7 +192,12 @@ func (p *input) stallEntry(code codes.Code, figures map[string]string) codes.Ent
 	entry := codes.Lookup(code)
 	switch {
 	case figures["afterMPI"] != "":
-		return codes.CommandContinues
+		entry = codes.CommandContinues
+		if waits := endless.FindString(p.LauncherCommand()); waits != "" {
+			figures["words"] = waits
+			entry.Remedies = slices.Concat(codes.WaitsOnPurpose, entry.Remedies[1:])
+		}
+		return entry
 	case figures["storage"] != "":
 		return codes.WaitsForStorage
 	}

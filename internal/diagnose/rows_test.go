@@ -959,6 +959,9 @@ func TestTime(t *testing.T) {
 		"no-answer-of-a-peer": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3; pi-worker-1 gets no answer from 10.244.1.9:1024").with(func(s *scene) {
 			s.seen.Workers[0].Pod.Status.PodIP = "10.244.1.9"
 		})},
+		"command-sleeps-after-mpi": {codes.RanksIdle, hanging("final accuracy: 0.90", "mpi-agent: no progress: mpirun ended with exit code 0, but the launcher's command continues and is idle, since 10:00:00 UTC").with(func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"bash", "-c", "mpirun -n 2 ranks; sleep infinity"}
+		})},
 		"command-continues-after-mpi": {codes.RanksIdle, hanging("final accuracy: 0.90", "mpi-agent: no progress: mpirun ended with exit code 0, but the launcher's command continues and is idle, since 10:00:00 UTC")},
 		"rank-idle":                   {codes.RanksIdle, hanging("mpi-agent: no progress: the only rank is idle, since 10:00:00 UTC; sleeping: 0")},
 		"straggler":                   {codes.Straggler, hanging("step 41", "mpi-agent: no progress: 3 of 4 ranks wait for rank 1, since 10:00:00 UTC; busy: 1; polling: 0, 2, 3")},
