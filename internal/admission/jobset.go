@@ -147,12 +147,14 @@ func ownerJob(ctx context.Context, live client.Reader, namespace string, owner m
 	return *job, nil
 }
 
-// objectsTimeout is how long the creation of a JobSet waits for the job's objects. The API server waits 10 s for the webhook.
+// objectsTimeout is how long the creation of a JobSet waits for all of the job's objects. The API server waits 10 s for the webhook.
 const objectsTimeout = 5 * time.Second
 
 // awaitObjects waits until the objects exist that the operator creates for a TrainJob, so that none of its pods runs without its
 // NetworkPolicy or waits for its SSH keys. Trainer tries again after an error.
 func awaitObjects(ctx context.Context, live client.Reader, job mpi.Job, settings plan.Settings) error {
+	ctx, cancel := context.WithTimeout(ctx, objectsTimeout)
+	defer cancel()
 	if plan.Isolates(job, settings) {
 		if err := await(ctx, live, job, "NetworkPolicy", job.PolicyName(), &networkingv1.NetworkPolicy{}); err != nil {
 			return err
@@ -165,9 +167,9 @@ func awaitObjects(ctx context.Context, live client.Reader, job mpi.Job, settings
 	return nil
 }
 
-// await waits until an object of a TrainJob exists.
+// await waits until an object of a TrainJob exists, or the context ends.
 func await(ctx context.Context, live client.Reader, job mpi.Job, kind, name string, object client.Object) error {
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, objectsTimeout, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		if err := live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, object); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}

@@ -60,17 +60,18 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 	return f
 }
 
+// sharedMemory is the folder of POSIX shared memory (shm_open(3)).
+const sharedMemory = "/dev/shm"
+
 // sharedMemoryText names the volume that a pod mounts at /dev/shm, with its size; "" if it mounts none, or one without a limit.
 func sharedMemoryText(pod corev1.PodSpec) string {
-	for _, container := range pod.Containers {
-		for _, mount := range container.VolumeMounts {
-			if mount.MountPath != "/dev/shm" {
-				continue
-			}
-			i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
-			if i >= 0 && pod.Volumes[i].EmptyDir != nil && pod.Volumes[i].EmptyDir.SizeLimit != nil {
-				return fmt.Sprintf("the volume %s has a sizeLimit of %s", mount.Name, pod.Volumes[i].EmptyDir.SizeLimit)
-			}
+	mount := facts.MountOf(pod, sharedMemory)
+	if mount == nil {
+		return ""
+	}
+	for _, volume := range pod.Volumes {
+		if volume.Name == mount.Name && volume.EmptyDir != nil && volume.EmptyDir.SizeLimit != nil {
+			return fmt.Sprintf("the volume %s has a sizeLimit of %s", volume.Name, volume.EmptyDir.SizeLimit)
 		}
 	}
 	return ""

@@ -25,11 +25,8 @@ import (
 
 // Headline returns the job's phase and for how long it has been in it, or when it ended and how long it ran.
 func (j Job) Headline(now time.Time) string {
-	if text := j.runElsewhere(); j.Report == nil && text != "" {
-		return text
-	}
 	if j.Report == nil {
-		return "No report yet: the operator writes one within seconds if it is running"
+		return cmp.Or(j.runElsewhere(), "No report yet: the operator writes one within seconds if it is running")
 	}
 	status := j.Report.Status
 	text := string(status.Phase)
@@ -61,11 +58,8 @@ func inPhase(status v1alpha1.JobReportStatus, now time.Time) string {
 
 // Progress returns what the job is doing or waiting for, in a few words.
 func (j Job) Progress() string {
-	if text := j.runElsewhere(); j.Report == nil && text != "" {
-		return text
-	}
 	if j.Report == nil {
-		return "Waiting for the operator to report on the job"
+		return cmp.Or(j.runElsewhere(), "Waiting for the operator to report on the job")
 	}
 	status := j.Report.Status
 	text := string(status.Phase)
