@@ -58,7 +58,8 @@ func ChangeNames() []string {
 	return append(slices.Sorted(maps.Keys(setters)), "env.NAME", "label.NAME")
 }
 
-// Apply writes changes into a job, in order. A job that is suspended and in a queue then stays suspended in the queue, too. It fails with InvalidError about the first change that is not possible.
+// Apply writes changes into a job, in order, and has a job that is then suspended and in a queue stay suspended there. It fails with
+// InvalidError about the first change that is not possible.
 func Apply(job *unstructured.Unstructured, changes ...Change) error {
 	for _, change := range changes {
 		if err := applyOne(job, change); err != nil {
@@ -94,7 +95,7 @@ func (c *Client) apply(ctx context.Context, namespace string, job *unstructured.
 // runtimeKind is the path of the kind of a TrainJob's runtime.
 var runtimeKind = []string{"spec", "runtimeRef", "kind"}
 
-// suspendInQueue has a job that is suspended by its own field, which Kueue resets, stay suspended in its queue.
+// suspendInQueue sets mpi.AnnotationSuspendInQueue on a job that is suspended and in a queue: Kueue resets the field suspend.
 func suspendInQueue(job *unstructured.Unstructured) {
 	suspended, _, err := unstructured.NestedBool(job.Object, editorFor(job.GetKind()).SuspendPath()...)
 	if err == nil && suspended && job.GetLabels()[mpi.LabelQueue] != "" {

@@ -300,7 +300,7 @@ func (s Spec) annotations() map[string]string {
 		annotations[mpi.AnnotationProfile] = "true"
 	}
 	if s.Suspend && s.labels()[mpi.LabelQueue] != "" {
-		// Kueue resumes a job that is only suspended by its own field.
+		// The field suspend is not enough in a queue: Kueue resets it.
 		annotations[mpi.AnnotationSuspendInQueue] = "true"
 	}
 	if s.WaitForQuota {

@@ -29,8 +29,8 @@ type QueueState struct {
 	// Position is the job's place among the jobs that wait in the queue, and Total its place among all that wait for
 	// the same quota, 1 for the next one; 0 if unknown.
 	Position, Total int32
-	// Evicted is why the queue put the job out again after it had been let in, empty where it did not; EvictedAt is when, also where
-	// the operator did, and Requeues is how often it was.
+	// Evicted is why the queue evicted the job after its admission; empty if it did not. EvictedAt is the time of the last eviction, by
+	// the queue or by the operator, and Requeues the number of times that the job was put back into the queue.
 	Evicted   string
 	EvictedAt time.Time
 	Requeues  int32

@@ -8,7 +8,7 @@ import {PageHead, Snippets} from '../components/Common';
 import {Loaded} from '../components/States';
 import {jobURL} from '../components/Watcher';
 
-/** Returns the names of both jobs; namesakes are told apart. */
+/** Returns the names of both jobs. If they are the same, the order of the jobs is added. */
 const namesOf = ([a, b]: [JobKey, JobKey]): [string, string] => (a.name === b.name && a.kind === b.kind ? [`${a.name} (first)`, `${b.name} (second)`] : [a.name, b.name]);
 
 /** The loss and the accuracy of both jobs in the same charts; nothing if neither printed any. */

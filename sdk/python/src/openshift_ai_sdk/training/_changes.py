@@ -98,7 +98,7 @@ def apply(manifest: Json, changes: Mapping[str, Any]) -> list[Problem]:
 
 
 def suspend_in_queue(manifest: Json) -> None:
-    """Have a job that is suspended by its own field, which Kueue resets, stay suspended in its queue."""
+    """Set the annotation that suspends a job in a queue if its field suspend is set, which Kueue resets."""
     meta = manifest["metadata"]
     if is_suspended(manifest) and (meta.get("labels") or {}).get(LABEL_QUEUE):
         meta["annotations"] = {**(meta.get("annotations") or {}), ANNOTATION_SUSPEND_IN_QUEUE: "true"}

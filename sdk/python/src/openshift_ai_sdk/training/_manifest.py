@@ -64,7 +64,7 @@ def metadata(spec: JobSpec, namespace: str | None) -> Json:
     if spec.profile:
         annotations[ANNOTATION_PROFILE] = "true"
     if spec.suspend and labels.get(LABEL_QUEUE):
-        # Kueue resumes a job that is only suspended by its own field.
+        # The field suspend is not enough in a queue: Kueue resets it.
         annotations[ANNOTATION_SUSPEND_IN_QUEUE] = "true"
     if spec.wait_for_quota:
         annotations[ANNOTATION_WAIT_FOR_QUOTA] = "true"
