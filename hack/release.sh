@@ -55,7 +55,7 @@ for arch in amd64 arm64; do
 done
 
 # The sample images, which the MPI runtimes use unless a job names another one. Intel MPI must not be redistributed.
-samples="openmpi openmpi5 mpich"
+samples="openmpi openmpi5 mpich pytorch deepspeed"
 for sample in $samples; do
   echo "release: the image of $sample for linux/amd64"
   bin/images sample "$sample" --out "$out/mpi-sample-${sample}_${version}_linux_amd64.tar"

@@ -79,7 +79,7 @@ func TestContainerfiles(t *testing.T) {
 	const checkout = "../.."
 	files := []string{"images/operator/Containerfile", "images/agent/Containerfile"}
 	for _, s := range sample.All() {
-		if !s.TestOnly {
+		if !s.NoContainerfile {
 			files = append(files, "images/samples/"+s.Name+"/Containerfile")
 		}
 	}

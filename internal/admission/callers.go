@@ -26,6 +26,7 @@ const (
 // Names of the webhooks, as config/webhook has them.
 const (
 	jobSetWebhook    = "jobset.mpi.opendatahub.io"
+	rdmaWebhook      = "rdma.mpi.opendatahub.io"
 	authorsWebhook   = "authors.mpi.opendatahub.io"
 	mpiJobWebhook    = "mpijob.mpi.opendatahub.io"
 	trainJobWebhook  = "trainjob.mpi.opendatahub.io"
@@ -35,7 +36,7 @@ const (
 )
 
 // webhooks are the names of all webhooks.
-var webhooks = []string{jobSetWebhook, authorsWebhook, mpiJobWebhook, trainJobWebhook, runtimeWebhook, deletionWebhook, namespaceWebhook}
+var webhooks = []string{jobSetWebhook, rdmaWebhook, authorsWebhook, mpiJobWebhook, trainJobWebhook, runtimeWebhook, deletionWebhook, namespaceWebhook}
 
 // token is the part of a webhook's path that cannot be guessed. Each webhook has its own: the API server shows the URL of
 // a webhook that fails closed in its error to the user.

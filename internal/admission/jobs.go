@@ -43,6 +43,9 @@ func Add(m manager.Manager, jobKinds []kinds.Validated, served *Certificate, nam
 	if err := m.Add(keeper); err != nil {
 		return fmt.Errorf("add certificate keeper: %w", err)
 	}
+	serve(m, served, rdmaWebhook, &admission.Webhook{
+		Handler: queuedRDMA{live: m.GetAPIReader(), cluster: c, kinds: jobKinds, decoder: admission.NewDecoder(m.GetScheme())},
+	})
 	for _, kind := range jobKinds {
 		serve(m, served, strings.ToLower(kind.Name())+"."+mpi.Group, &admission.Webhook{
 			Handler: &validator{kind: kind, decoder: admission.NewDecoder(m.GetScheme()), live: m.GetAPIReader(), cluster: c, settings: settings, gangs: gangs},

@@ -41,12 +41,15 @@ func (c *Cluster) SettleRDMA(ctx context.Context, job mpi.Job, seen jobstate.Obs
 
 // AdmitRDMA returns a new job as it will run, with a warning if that is without the RDMA that its pods request.
 func (c *Cluster) AdmitRDMA(ctx context.Context, job mpi.Job) (mpi.Job, []string) {
-	if !job.RDMA.Optional || !c.LacksRDMA(ctx, job.PodSpecs()) {
+	lacking := job.RDMA.Optional && c.LacksRDMA(ctx, job.PodSpecs())
+	if lacking {
+		job = job.WithoutRDMA()
+	}
+	if len(job.RDMA.Removed) == 0 {
 		return job, nil
 	}
-	job = job.WithoutRDMA()
 	text := fmt.Sprintf("%s: no node offers the %s that the pods request: the job runs over TCP, which is slower", mpi.RDMAPath, mpi.ResourceNames(job.RDMA.Removed))
-	if job.Queue != "" {
+	if lacking && job.Queue != "" {
 		text += fmt.Sprintf(". Kueue still counts the request: the job waits if queue %s has no quota for it", job.Queue)
 	}
 	return job, []string{text}

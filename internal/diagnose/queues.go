@@ -30,7 +30,7 @@ func queued(p *input) []Finding {
 	}
 	values := map[string]string{"queue": queue.Name, "workload": queue.Object, "said": facts.Sentence(cmp.Or(queue.Why, queue.Message))}
 	if code == codes.QueueLacksResource && p.Job.RDMA.Optional && lacksRDMA(p.Job, cmp.Or(queue.Why, queue.Message)) {
-		values["rdma"] = " Without RDMA, ranks communicate over TCP. The operator removes a request for RDMA that no node can fulfil, but Kueue counts it."
+		values["rdma"] = " Without RDMA, ranks communicate over TCP."
 	}
 	return []Finding{p.find(code, nil, values, "Queue: "+queue.Reason+": "+queue.Message)}
 }

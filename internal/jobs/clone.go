@@ -108,6 +108,7 @@ func UserFields(job *unstructured.Unstructured) *unstructured.Unstructured {
 		clean.Object["spec"] = spec
 	}
 	editorFor(job.GetKind()).RemoveAssignments(clean)
+	mpi.RestoreRDMA(clean.Object, mpi.RemovedRDMA(job.GetAnnotations()))
 	return clean
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // addedAnnotations are the annotations that the API server, kubectl and the operator add to a job.
-var addedAnnotations = []string{corev1.LastAppliedConfigAnnotation, mpi.AnnotationCreator, mpi.AnnotationSuspendSetBy, mpi.AnnotationChangedBy}
+var addedAnnotations = []string{corev1.LastAppliedConfigAnnotation, mpi.AnnotationCreator, mpi.AnnotationSuspendSetBy, mpi.AnnotationChangedBy, mpi.AnnotationRemovedRDMA}
 
 // serverMetadata are the fields of metadata that the API server and controllers write.
 var serverMetadata = []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid"}

@@ -53,7 +53,7 @@ func (q *LocalQueue) Warnings(job mpi.Job) []string {
 	if lacking := q.lacks(job.PodSpecs()); len(lacking) > 0 {
 		text := fmt.Sprintf("%s: queue %s has no quota for %s, which the pods request: Kueue does not admit the job, unless it is configured to ignore that", label, q.Name, mpi.ResourceNames(lacking))
 		if job.RDMA.Optional && slices.ContainsFunc(lacking, podspec.IsRDMA) {
-			text += ". Kueue counts RDMA also for jobs that run over TCP because no node offers it: remove the request to run without"
+			text += ". Without a request for RDMA, the job runs over TCP"
 		}
 		warnings = append(warnings, text)
 	}

@@ -38,7 +38,7 @@ func TestQueueWarnings(t *testing.T) {
 		"it has no quota for RDMA": {
 			queue: "{status: {" + quotas + "}}", requests: "rdma/hca",
 			want: label + "queue team has no quota for rdma/hca, which the pods request: Kueue does not admit the job, unless it is configured to ignore that. " +
-				"Kueue counts RDMA also for jobs that run over TCP because no node offers it: remove the request to run without",
+				"Without a request for RDMA, the job runs over TCP",
 		},
 		"it has no quota for RDMA that is required": {
 			queue: "{status: {" + quotas + "}}", requests: "rdma/hca", required: true,

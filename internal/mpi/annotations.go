@@ -187,6 +187,10 @@ func annotations() []Annotation {
 			Description: "Holds the user who last changed any other field of the job's specification.",
 		},
 		{
+			Name: AnnotationRemovedRDMA, SetBy: setByAdmission, On: jobs, Values: "a JSON Patch",
+			Description: "Holds the requests for RDMA that were [removed from a job in a queue](networking.md#run-over-tcp-if-no-node-offers-rdma).",
+		},
+		{
 			Name: AnnotationGate, SetBy: setByOperator, On: []string{"JobSet"}, Values: "`suspended`, `closed` or `open`",
 			Description: "Holds back the pods of a TrainJob until all of them fit.",
 		},

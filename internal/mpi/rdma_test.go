@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -93,5 +94,64 @@ func TestWithoutRDMA(t *testing.T) {
 	}
 	if text := mpi.ResourceNames(got.RDMA.Removed); text != "openshift.io/mlx5_rdma and rdma/hca" {
 		t.Errorf("the text is %q", text)
+	}
+}
+
+// TestStripRDMA: requests for RDMA are removed from the fields of jobs of both kinds and added again, with whatever was changed since.
+func TestStripRDMA(t *testing.T) {
+	for name, test := range map[string]struct{ job, stripped string }{
+		"MPIJob": {
+			`{"spec":{"mpiReplicaSpecs":{"Worker":{"template":{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"1","rdma/hca":"1"},"requests":{"rdma/hca":1}}},{"name":"b"}]}}}}}}`,
+			`{"spec":{"mpiReplicaSpecs":{"Worker":{"template":{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"1"},"requests":{}}},{"name":"b"}]}}}}}}`,
+		},
+		"TrainJob": {
+			`{"spec":{"trainer":{"resourcesPerNode":{"limits":{"openshift.io/mlx5_rdma":"2"}},"env":[{"name":"rdma/hca","value":"1"}]}}}`,
+			`{"spec":{"trainer":{"resourcesPerNode":{"limits":{}},"env":[{"name":"rdma/hca","value":"1"}]}}}`,
+		},
+		"none": {`{"spec":{"trainer":{"numNodes":2}}}`, `{"spec":{"trainer":{"numNodes":2}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			read := func(text string) (object map[string]any) {
+				if err := json.Unmarshal([]byte(text), &object); err != nil {
+					t.Fatal(err)
+				}
+				return object
+			}
+			job := read(test.job)
+			removed := mpi.StripRDMA(job)
+			if diff := cmp.Diff(read(test.stripped), job); diff != "" {
+				t.Errorf("it is (-want +got):\n%s", diff)
+			}
+			value, err := mpi.WithRemovedRDMA(removed, mpi.StripRDMA(job))
+			if err != nil || (value == "") != (len(removed) == 0) {
+				t.Fatalf("the annotation is %q (%v)", value, err)
+			}
+			mpi.RestoreRDMA(job, mpi.RemovedRDMA(map[string]string{mpi.AnnotationRemovedRDMA: value}))
+			if diff := cmp.Diff(read(test.job), job); diff != "" {
+				t.Errorf("it is restored as (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRemovedRDMA: an annotation that a user has written restores nothing but requests for RDMA, and only where the fields are.
+func TestRemovedRDMA(t *testing.T) {
+	for _, text := range []string{
+		"", "x", "{}", "[1]", `[{"op":"remove","path":"/spec/a/limits/rdma~1hca","value":"1"}]`, `[{"op":"add","path":"/metadata/a/limits/rdma~1hca","value":"1"}]`,
+		`[{"op":"add","path":"/spec/a/limits/cpu","value":"1"}]`, `[{"op":"add","path":"/spec/a/labels/rdma~1hca","value":"1"}]`, `[{"op":"add","path":"","value":"1"}]`,
+		`[{"op":"add","path":"/spec/a/limits/rdma~1hca","value":{"x":1}}]`,
+		"[" + strings.Repeat(`{"op":"add","path":"/spec/a/limits/rdma~1hca","value":"1"},`, 100) + `{"op":"add","path":"/spec/a/limits/rdma~1hca","value":"1"}]`,
+	} {
+		if got := mpi.RemovedRDMA(map[string]string{mpi.AnnotationRemovedRDMA: text}); len(got) > 0 {
+			t.Errorf("%.80s: read as %v", text, got)
+		}
+	}
+	job := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"limits": map[string]any{"rdma/hca": "4"}}}}}
+	mpi.RestoreRDMA(job, mpi.RemovedRDMA(map[string]string{mpi.AnnotationRemovedRDMA: `[
+{"op":"add","path":"/spec/containers/0/limits/rdma~1hca","value":"1"},{"op":"add","path":"/spec/containers/1/limits/rdma~1hca","value":"1"},
+{"op":"add","path":"/spec/containers/-1/limits/rdma~1hca","value":"1"},{"op":"add","path":"/spec/other/limits/rdma~1hca","value":"1"}]`}))
+	want := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"limits": map[string]any{"rdma/hca": "4"}}}}}
+	if diff := cmp.Diff(want, job); diff != "" {
+		t.Errorf("it is restored as (-want +got):\n%s", diff)
 	}
 }

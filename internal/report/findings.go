@@ -131,19 +131,25 @@ func (m maker) obstacle(findings []v1alpha1.Finding) *v1alpha1.Finding {
 }
 
 // isBackInQueue reports whether a job is in its queue, from which it may have been admitted before, or failed because that happened too
-// often.
+// often; or whether it was put back outside of a queue.
 func (m maker) isBackInQueue() bool {
 	if m.failed() {
 		queue, gang := m.seen.Queue, m.seen.Gang
 		return queue != nil && gang != nil && gang.GaveUp && gang.Backend == queue.Backend
 	}
-	return m.outcome.Phase == v1alpha1.PhaseQueued
+	return m.outcome.Phase == v1alpha1.PhaseQueued || m.isPutBack()
+}
+
+// isPutBack reports whether a job outside of a queue has no pods because not all of them could be placed in time.
+func (m maker) isPutBack() bool {
+	gang := m.seen.Gang
+	return gang != nil && gang.Attempts > 0 && m.outcome.Phase == v1alpha1.PhaseGangScheduling && len(m.seen.AllPods()) == 0
 }
 
 // seenInAttempt is the begin of the evidence of when a finding was seen last that the record has from an earlier attempt.
-const seenInAttempt = "Last seen before the job returned to its queue at "
+const seenInAttempt = "Last seen in an earlier attempt, which ended at "
 
-// lastAttempt returns why the last attempt of a job in a queue did not get further, as the record has it: the queue had its pods deleted.
+// lastAttempt returns why the last attempt of a job did not get further, as the record has it: its queue, or the operator, has deleted its pods.
 // It is over once a new attempt shows something else, or its pods have nodes. What is found now comes first: the new attempt, or
 // the queue, decides on the job.
 func (m maker) lastAttempt(findings []v1alpha1.Finding) *v1alpha1.Finding {
@@ -161,8 +167,11 @@ func (m maker) lastAttempt(findings []v1alpha1.Finding) *v1alpha1.Finding {
 	}
 	if !isOfEarlier {
 		at := m.now
-		if queue := m.seen.Queue; queue != nil && !queue.EvictedAt.IsZero() {
+		switch queue, gang := m.seen.Queue, m.seen.Gang; {
+		case queue != nil && !queue.EvictedAt.IsZero():
 			at = queue.EvictedAt
+		case queue == nil && gang != nil && !gang.EvictedAt.IsZero():
+			at = gang.EvictedAt
 		}
 		evidence := append([]string{seenInAttempt + at.UTC().Format(time.DateTime) + " UTC."}, attempt.Evidence...)
 		attempt.Evidence = evidence[:min(len(evidence), diagnose.MaxEvidence)]

@@ -48,7 +48,7 @@ func (m maker) scheduling() *v1alpha1.SchedulingStatus {
 // ready waits for none.
 func (m maker) placed() (placed, wanted int32) {
 	wanted = m.job.Workers.Count
-	if m.seen.Launcher != nil || !m.job.Launcher.AfterWorkers {
+	if m.seen.Launcher != nil || !m.job.Launcher.AfterWorkers && !m.job.Launcher.None {
 		wanted++
 	}
 	for _, pod := range m.seen.CurrentPods(m.job.Workers.Count) {

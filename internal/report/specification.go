@@ -40,7 +40,7 @@ func SetSpecification(status *v1alpha1.JobReportStatus, job mpi.Job, object meta
 }
 
 // notWritten are the annotations that the cluster adds to a job.
-var notWritten = []string{"kubectl.kubernetes.io/last-applied-configuration", mpi.AnnotationCreator, mpi.AnnotationSuspendSetBy, mpi.AnnotationChangedBy}
+var notWritten = []string{"kubectl.kubernetes.io/last-applied-configuration", mpi.AnnotationCreator, mpi.AnnotationSuspendSetBy, mpi.AnnotationChangedBy, mpi.AnnotationRemovedRDMA}
 
 // versionOf identifies what a user can change of a job.
 func versionOf(object metav1.Object) string {
@@ -74,6 +74,7 @@ func manifestOf(job mpi.Job, object metav1.Object, mask func(string) string) (te
 		}
 	}
 	written := map[string]any{"apiVersion": job.APIVersion, "kind": job.Kind, "metadata": metadata, "spec": withoutNulls(fields["spec"])}
+	mpi.RestoreRDMA(written, mpi.RemovedRDMA(object.GetAnnotations()))
 	data, err := json.Marshal(written)
 	if err != nil {
 		return "", 0, fmt.Errorf("the job cannot be written: %w", err)

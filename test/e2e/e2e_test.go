@@ -206,6 +206,7 @@ func newNamespace(t *testing.T) string {
 		}
 		_ = api.Delete(context.Background(), namespace)
 	})
+	queueAll(t, namespace.Name)
 	return namespace.Name
 }
 

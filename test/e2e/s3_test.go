@@ -84,7 +84,7 @@ const throughS3 = `set -e; text=$(/data/s3 get input); echo "$(hostname) has rea
 // TestS3: ranks of both kinds of jobs read from a real S3 server and write to it, with nothing but what a data connection
 // brings. The result is there when the job is gone, and who has another secret does not get it.
 func TestS3(t *testing.T) {
-	whenAsked(t, "S3")
+	parallel(t, 2)
 	server := startS3(t)
 	to := func(namespace string) *corev1.Secret {
 		secret := connection(namespace, "training-data")

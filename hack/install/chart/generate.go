@@ -287,13 +287,13 @@ func dashboardOf(folder string, t *template, condition string) error {
 
 // runtimeImages are the images of the runtimes by their names in the manifests, with the values that replace them.
 var runtimeImages = map[string]string{
-	"quay.io/opendatahub/mpijob-agent":           ".Values.agent.image",
-	"quay.io/opendatahub/mpi-sample-openmpi":     ".Values.runtimes.images.openmpi",
-	"quay.io/opendatahub/mpi-sample-openmpi5":    ".Values.runtimes.images.openmpi5",
-	"quay.io/opendatahub/mpi-sample-mpich":       ".Values.runtimes.images.mpich",
-	"quay.io/opendatahub/mpi-sample-intelmpi":    ".Values.runtimes.images.intel",
-	"docker.io/horovod/horovod":                  ".Values.runtimes.images.horovod",
-	"ghcr.io/kubeflow/trainer/deepspeed-runtime": ".Values.runtimes.images.deepspeed",
+	"quay.io/opendatahub/mpijob-agent":         ".Values.agent.image",
+	"quay.io/opendatahub/mpi-sample-openmpi":   ".Values.runtimes.images.openmpi",
+	"quay.io/opendatahub/mpi-sample-openmpi5":  ".Values.runtimes.images.openmpi5",
+	"quay.io/opendatahub/mpi-sample-mpich":     ".Values.runtimes.images.mpich",
+	"quay.io/opendatahub/mpi-sample-intelmpi":  ".Values.runtimes.images.intel",
+	"quay.io/opendatahub/mpi-sample-pytorch":   ".Values.runtimes.images.horovod",
+	"quay.io/opendatahub/mpi-sample-deepspeed": ".Values.runtimes.images.deepspeed",
 }
 
 // runtimes returns the generator of the runtimes of a folder for clusters other than OpenShift. On OpenShift they differ only by

@@ -74,7 +74,7 @@ func (c *converter) identity(from *kubeflow.MPIJob) {
 	c.job.Profile, _ = mpi.ParseProfile(from.Annotations)
 	c.job.WaitForQuota, _ = mpi.ParseWaitForQuota(from.Annotations)
 	c.job.Topology, _ = mpi.ParseTopology(from.Annotations)
-	c.job.RDMA.Optional, _ = mpi.ParseRDMA(from.Annotations)
+	c.job.RDMA = mpi.RDMAOf(from)
 	c.job.Lifecycle.SilentAfter, _ = mpi.ParseSilence(from.Annotations)
 	c.job.TraceParent, _ = mpi.ParseTraceParent(from.Annotations)
 	c.errs = append(c.errs, mpi.CheckAnnotations(kubeflow.Kind, from.Namespace, from.Annotations)...)

@@ -214,8 +214,7 @@ func rdma(job TrainJob, used Runtime) mpi.RDMA {
 	if !used.ours() {
 		return mpi.RDMA{Fixed: true}
 	}
-	optional, _ := mpi.ParseRDMA(job.Annotations)
-	return mpi.RDMA{Optional: optional}
+	return mpi.RDMAOf(&job)
 }
 
 // ours reports whether jobs of a runtime are given in their JobSets what Trainer leaves out.

@@ -54,8 +54,8 @@ type Sample struct {
 	// repository's.
 	License string
 	Config  oci.Config
-	// TestOnly is set if no registry is to have the image, so that there is no Containerfile for it. The image does not depend on it.
-	TestOnly bool `json:"-"`
+	// NoContainerfile is set if there is no Containerfile for the image. The image does not depend on it.
+	NoContainerfile bool `json:"-"`
 }
 
 // All returns the samples in the order of a list. All but one have an MPI and no SSH: the agent starts their ranks.
@@ -99,11 +99,11 @@ func All() []Sample {
 			Downloads: []Download{horovod},
 		},
 		{
-			// For the guide and the tests of DeepSpeed.
-			Name:     "deepspeed",
-			TestOnly: true,
-			About:    "DeepSpeed 0.19 with PyTorch 2.6 for CPUs, Open MPI 5.0, Python with mpi4py and numpy, pi and ranks",
-			Release:  "trixie",
+			// For the runtime mpi-deepspeed. DeepSpeed has no packages for UBI.
+			Name:            "deepspeed",
+			NoContainerfile: true,
+			About:           "DeepSpeed 0.19 with PyTorch 2.6 for CPUs, Open MPI 5.0, Python with mpi4py and numpy, pi and ranks",
+			Release:         "trixie",
 			Packages: []string{
 				"openmpi-bin", "python3", "python3-mpi4py", "python3-numpy", "python3-torch",
 				// What DeepSpeed and its launcher import.
@@ -125,10 +125,10 @@ func All() []Sample {
 		},
 		{
 			// For the guide and the tests of TensorFlow.
-			Name:     "tensorflow",
-			TestOnly: true,
-			About:    "TensorFlow 2.13 for CPUs with Horovod 0.28, Open MPI 4.1, Python with mpi4py and numpy, pi and ranks",
-			Release:  "bookworm",
+			Name:            "tensorflow",
+			NoContainerfile: true,
+			About:           "TensorFlow 2.13 for CPUs with Horovod 0.28, Open MPI 4.1, Python with mpi4py and numpy, pi and ranks",
+			Release:         "bookworm",
 			Packages: []string{
 				"openmpi-bin", "python3", "python3-mpi4py", "python3-numpy",
 				// What Horovod, its horovodrun and TensorFlow import.
@@ -163,10 +163,10 @@ func All() []Sample {
 		},
 		{
 			// For the tests of programs that others wrote.
-			Name:     "science",
-			TestOnly: true,
-			About:    "GROMACS 2022.5, LAMMPS, HPC Challenge and mpi4py's own tests, with Open MPI 4.1, pi and ranks",
-			Release:  "bookworm",
+			Name:            "science",
+			NoContainerfile: true,
+			About:           "GROMACS 2022.5, LAMMPS, HPC Challenge and mpi4py's own tests, with Open MPI 4.1, pi and ranks",
+			Release:         "bookworm",
 			Packages: []string{
 				// LAMMPS depends on a compiler, by a library for models of others: it stays.
 				"gcc", "gromacs", "hpcc", "lammps", "libc6-dev", "openmpi-bin", "python3", "python3-distutils", "python3-mpi4py", "python3-numpy",
@@ -260,7 +260,7 @@ func forUpstream(samples []Sample) []Sample {
 	with := []Sample{mpich, intel}
 	for i := range with {
 		s := &with[i]
-		s.Name, s.SSH, s.TestOnly = s.Name+"-sshd", true, true
+		s.Name, s.SSH, s.NoContainerfile = s.Name+"-sshd", true, true
 		s.Packages = slices.Concat(s.Packages, []string{"libnss-extrausers", "openssh-client", "openssh-server"})
 		s.Config.User, s.Config.Args, s.Config.WorkingDir, s.Config.Ports = from.Config.User, from.Config.Args, from.Config.WorkingDir, from.Config.Ports
 		if s.Config.Env == nil {

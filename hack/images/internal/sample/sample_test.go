@@ -215,7 +215,7 @@ func TestRealSources(t *testing.T) {
 	}
 }
 
-// TestSamplesWithSSH: those for the examples of mpi-operator, of which only one is for others than tests. All others show that the agent is
+// TestSamplesWithSSH: those for the examples of mpi-operator, of which only one has a Containerfile. All others show that the agent is
 // enough.
 func TestSamplesWithSSH(t *testing.T) {
 	t.Parallel()
@@ -223,8 +223,8 @@ func TestSamplesWithSSH(t *testing.T) {
 		if want := strings.HasSuffix(s.Name, "-sshd"); s.SSH != want {
 			t.Errorf("%s: SSH is %v", s.Name, s.SSH)
 		}
-		if s.SSH && s.TestOnly == (s.Name == "openmpi-sshd") {
-			t.Errorf("%s: for tests only is %v", s.Name, s.TestOnly)
+		if s.SSH && s.NoContainerfile == (s.Name == "openmpi-sshd") {
+			t.Errorf("%s: without a Containerfile is %v", s.Name, s.NoContainerfile)
 		}
 	}
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
@@ -14,12 +15,15 @@ from openshift_ai_sdk.training._manifest import without_empty
 from openshift_ai_sdk.training._mask import MASKED
 from openshift_ai_sdk.training.errors import Problem
 
+# A JSON Patch with the requests for RDMA that the operator removed from a job in a queue, because no node offered them.
+ANNOTATION_REMOVED_RDMA = "mpi.opendatahub.io/removed-rdma"
 # Annotations that the API server, the operator, and suspend have set.
 NOT_WRITTEN = (
     "kubectl.kubernetes.io/last-applied-configuration",
     "mpi.opendatahub.io/created-by",
     "mpi.opendatahub.io/suspend-set-by",
     "mpi.opendatahub.io/changed-by",
+    ANNOTATION_REMOVED_RDMA,
     ANNOTATION_SUSPEND_IN_QUEUE,
 )
 # What is wrong with a secret in the report of a deleted job.
@@ -42,10 +46,32 @@ def as_written(job: Json) -> Json:
         "metadata": without_empty(kept),
         "spec": deepcopy(job["spec"]),
     }
+    restore_rdma(manifest, (meta.get("annotations") or {}).get(ANNOTATION_REMOVED_RDMA))
     holder = manifest["spec"] if is_train_job(manifest) else manifest["spec"].get("runPolicy") or {}
     holder.pop("suspend", None)
     without_queue(manifest["spec"])
     return manifest
+
+
+def restore_rdma(manifest: Json, removed: str | None) -> None:
+    """Add the requests for RDMA again that the operator removed from a job in a queue (ANNOTATION_REMOVED_RDMA)."""
+    try:
+        requests = json.loads(removed or "[]")
+    except ValueError:
+        return
+    for request in requests if isinstance(requests, list) else ():
+        path = str(request.get("path", "")) if isinstance(request, dict) else ""
+        parts = [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
+        if parts[:1] != ["spec"] or parts[-2:-1] not in (["limits"], ["requests"]):
+            continue
+        holder: Any = manifest
+        for part in parts[:-1]:
+            if isinstance(holder, list):
+                holder = holder[int(part)] if part.isdecimal() and int(part) < len(holder) else None
+            else:
+                holder = holder.get(part) if isinstance(holder, dict) else None
+        if isinstance(holder, dict):
+            holder.setdefault(parts[-1], request.get("value"))
 
 
 def written_in(report: Json | None) -> tuple[Json | None, str]:

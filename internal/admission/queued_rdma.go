@@ -1,0 +1,122 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/kinds"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// queuedRDMA removes requests for RDMA that no node offers from the fields of a new job in a queue: Kueue counts what these fields
+// request. It keeps them in an annotation (mpi.AnnotationRemovedRDMA), and removes them again if a user applies the same job again.
+type queuedRDMA struct {
+	live    client.Reader
+	cluster *cluster.Cluster
+	// kinds are the kinds of jobs besides TrainJobs.
+	kinds   []kinds.Validated
+	decoder admission.Decoder
+}
+
+// Handle refuses no job. Requests that it leaves are removed when the pods are created.
+func (q queuedRDMA) Handle(ctx context.Context, request admission.Request) admission.Response {
+	object, err := decodeTree(request.Object.Raw)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	before, err := q.removedBefore(request)
+	if err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
+	stripped := object.DeepCopy()
+	removed := mpi.StripRDMA(stripped.Object)
+	if len(removed) > 0 {
+		remove, err := q.shouldRemove(ctx, request, object, before)
+		if err != nil {
+			return admission.Errored(http.StatusInternalServerError, err)
+		}
+		if !remove {
+			stripped, removed = object, nil
+		}
+	}
+	value, err := mpi.WithRemovedRDMA(before, removed)
+	if err != nil {
+		return admission.Allowed("").WithWarnings(err.Error())
+	}
+	annotations := stripped.GetAnnotations()
+	switch have, has := annotations[mpi.AnnotationRemovedRDMA]; {
+	case value == have && has == (value != ""):
+		if len(removed) == 0 {
+			return admission.Allowed("")
+		}
+	case value == "":
+		delete(annotations, mpi.AnnotationRemovedRDMA)
+	case annotations == nil:
+		annotations = map[string]string{mpi.AnnotationRemovedRDMA: value}
+	default:
+		annotations[mpi.AnnotationRemovedRDMA] = value
+	}
+	stripped.SetAnnotations(annotations)
+	return patchResponse(request, stripped)
+}
+
+// removedBefore returns the requests that were removed from the job before this change.
+func (q queuedRDMA) removedBefore(request admission.Request) ([]mpi.RemovedRequest, error) {
+	if request.Operation != admissionv1.Update {
+		return nil, nil
+	}
+	object, err := decodeTree(request.OldObject.Raw)
+	if err != nil {
+		return nil, err
+	}
+	return mpi.RemovedRDMA(object.GetAnnotations()), nil
+}
+
+// shouldRemove reports whether the requests for RDMA of a job are to be removed: those of a new job if no node offers them, and those of
+// another job if they were removed before.
+func (q queuedRDMA) shouldRemove(ctx context.Context, request admission.Request, object *unstructured.Unstructured, before []mpi.RemovedRequest) (bool, error) {
+	if optional, _ := mpi.ParseRDMA(object.GetAnnotations()); !optional {
+		return false, nil
+	}
+	if request.Operation == admissionv1.Update {
+		return len(before) > 0, nil
+	}
+	job, err := q.convert(ctx, request)
+	if err != nil {
+		return false, err
+	}
+	return job.ManagedBy == "" && job.RDMA.Optional && q.cluster.LacksRDMA(ctx, job.PodSpecs()), nil
+}
+
+// convert returns the job of a request.
+func (q queuedRDMA) convert(ctx context.Context, request admission.Request) (mpi.Job, error) {
+	for _, kind := range q.kinds {
+		if kind.Name() != request.Kind.Kind {
+			continue
+		}
+		object := kind.New()
+		if err := q.decoder.Decode(request, object); err != nil {
+			return mpi.Job{}, fmt.Errorf("read %s: %w", kind.Name(), err)
+		}
+		job, _ := kind.Convert(object)
+		return job, nil
+	}
+	from, err := trainjob.Decode(request.Object.Raw)
+	if err != nil {
+		return mpi.Job{}, err
+	}
+	from.Namespace = request.Namespace
+	used, err := trainjob.LoadRuntime(ctx, q.live, from)
+	if err != nil || used == nil {
+		return mpi.Job{}, err
+	}
+	return trainjob.Convert(from, *used), nil
+}
