@@ -97,6 +97,9 @@ else
   wait "$preparing" || cat "$kueue"
   preparing=
   step queues make e2e SUITE=Queue GANGS=none WITH=kueue,trainer
+  # Some of the tests of all jobs, with jobs that Kueue admits.
+  step queued make e2e QUEUED=1 SAMPLES=openmpi GANGS=none WITH=kueue,trainer \
+    SUITE='^Test(WorkerEvicted|TrainJobSurvivesEvictions|MPIJobIsIsolated|TrainJobIsIsolated|DeletedMPIJobRunsAgain|DeletedTrainJobRunsAgain)$'
   if [ "$was_up" = no ] && [ -z "${KEEP_CLUSTER:-}" ]; then
     step cluster-down make cluster-down
     # The oldest version of Kubernetes: installation, one job that succeeds and one that fails. Its compile takes 7 minutes of CPU.

@@ -107,7 +107,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	if chosen {
 		// Not with other changes: a queue must be able to resume a job whose Secrets were changed.
 		connections := v.cluster.Connections(ctx, v.settings.Home(job.Namespace), job.Connections)
-		clashes, absent := mpi.ValidateConnections(job.Namespace, connections.Secrets)
+		clashes, absent := mpi.ValidateConnections(job.Namespace, connections.Secrets, connections.Others)
 		errs, missing = append(errs, clashes...), slices.Concat(missing, absent, v.cluster.DeniedConnections(ctx, job, v.settings, connections))
 	}
 	if request.Operation == admissionv1.Create {

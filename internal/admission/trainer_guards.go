@@ -121,7 +121,7 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 	}
 	names, _ := trainjob.Connections(job, *used)
 	connections := c.Connections(ctx, settings.Home(job.Namespace), names)
-	clashes, missing := mpi.ValidateConnections(job.Namespace, connections.Secrets)
+	clashes, missing := mpi.ValidateConnections(job.Namespace, connections.Secrets, connections.Others)
 	errs = append(errs, clashes...)
 	if taken := checkServiceName(ctx, live, job); taken != nil {
 		errs = append(errs, taken)

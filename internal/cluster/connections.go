@@ -10,6 +10,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,6 +24,9 @@ import (
 type Connections struct {
 	// Secrets are in the job's order, without those that cannot be read.
 	Secrets []mpi.Connection
+	// Others are names of data connections of the namespace, at most maxNames, if one of Secrets does not exist. Users who may create jobs
+	// may use each of them, but often not list Secrets.
+	Others []string
 	// endpoints are those of all Secrets.
 	endpoints []isolation.ConnectionEndpoint
 }
@@ -37,7 +41,28 @@ func (c *Cluster) Connections(ctx context.Context, home isolation.Home, names []
 			found.endpoints = append(found.endpoints, endpoints...)
 		}
 	}
+	if slices.ContainsFunc(found.Secrets, func(c mpi.Connection) bool { return c.Missing }) {
+		found.Others = c.connectionNames(ctx, home.Namespace)
+	}
 	return found
+}
+
+// maxNames is how many data connections of a namespace are read.
+const maxNames = 50
+
+// connectionNames returns names of the data connections of a namespace; none if they cannot be read.
+func (c *Cluster) connectionNames(ctx context.Context, namespace string) []string {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := c.live.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{mpi.LabelConnection: "true"}, client.Limit(maxNames)); err != nil {
+		return nil
+	}
+	names := make([]string, len(list.Items))
+	for i := range list.Items {
+		names[i] = list.Items[i].Name
+	}
+	slices.Sort(names)
+	return names
 }
 
 func (c *Cluster) connection(ctx context.Context, home isolation.Home, name string) (mpi.Connection, []isolation.ConnectionEndpoint, error) {

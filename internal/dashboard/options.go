@@ -83,9 +83,6 @@ func connectionsOf(past []jobs.Job) []Connection {
 	return all
 }
 
-// connectionLabel marks Secrets that are data connections of the Open Data Hub dashboard.
-const connectionLabel = "opendatahub.io/dashboard"
-
 // choices returns what a new job in a namespace can use.
 func (s *Server) choices(c *call) (any, error) {
 	namespace := c.namespace()
@@ -184,7 +181,7 @@ func (c *call) connections(namespace string) ([]Connection, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	all := []Connection{}
-	err := c.api.List(c.ctx, list, client.InNamespace(namespace), client.MatchingLabels{connectionLabel: "true"})
+	err := c.api.List(c.ctx, list, client.InNamespace(namespace), client.MatchingLabels{mpi.LabelConnection: "true"})
 	for i := range list.Items {
 		notes := list.Items[i].Annotations
 		all = append(all, Connection{

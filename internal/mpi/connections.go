@@ -69,17 +69,24 @@ func ParseConnections(namespace string, annotations map[string]string) ([]string
 // maxShownName is the length of a name in an error.
 const maxShownName = 300
 
+// LabelConnection is "true" on Secrets that are data connections of the Open Data Hub dashboard.
+const LabelConnection = "opendatahub.io/dashboard"
+
 // ValidateConnections validates the connections of a job, given in the job's order. A missing one is a warning,
-// because it may be created before the pods are. Two with the same key are an error: the value that ranks get would
-// depend on their order.
-func ValidateConnections(namespace string, found []Connection) (errs field.ErrorList, warnings []string) {
+// because it may be created before the pods are; it lists the others of the namespace, as far as they are known. Two with the same key
+// are an error: the value that ranks get would depend on their order.
+func ValidateConnections(namespace string, found []Connection, others []string) (errs field.ErrorList, warnings []string) {
 	first := map[string]string{}
 	type pair struct{ first, second string }
 	var pairs []pair
 	same := map[pair][]string{}
 	for _, connection := range found {
 		if connection.Missing {
-			warnings = append(warnings, fmt.Sprintf("%s: Secret %q does not exist in namespace %s; the pods do not start until it is created", ConnectionsPath, connection.Name, namespace))
+			text := fmt.Sprintf("%s: Secret %q does not exist in namespace %s; the pods do not start until it is created", ConnectionsPath, connection.Name, namespace)
+			if len(others) > 0 {
+				text += ". Data connections of the namespace: " + listKeys(others)
+			}
+			warnings = append(warnings, text)
 		}
 		for _, key := range connection.Keys {
 			before, taken := first[key]

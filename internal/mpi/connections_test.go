@@ -53,11 +53,16 @@ func TestValidateConnections(t *testing.T) {
 	const instead = ", and a rank can only get one of each: remove one of these connections, and set its keys as variables with other names (env: valueFrom: secretKeyRef)"
 	tests := map[string]struct {
 		found          []mpi.Connection
+		others         []string
 		errs, warnings []string
 	}{
 		"none":            {},
 		"different ones":  {found: []mpi.Connection{s3("data"), {Name: "model", Keys: []string{"URI"}}}},
 		"one that is not": {found: []mpi.Connection{{Name: "data", Missing: true}}, warnings: []string{path + `Secret "data" does not exist in namespace ns; the pods do not start until it is created`}},
+		"one that is not, and others are": {
+			found: []mpi.Connection{{Name: "data", Missing: true}}, others: []string{"a", "b"},
+			warnings: []string{path + `Secret "data" does not exist in namespace ns; the pods do not start until it is created. Data connections of the namespace: a, b`},
+		},
 		"two of S3": {found: []mpi.Connection{s3("data"), s3("results")}, errs: []string{
 			path + `Invalid value: "data,results": both set AWS_ACCESS_KEY_ID, AWS_DEFAULT_REGION, AWS_S3_BUCKET, AWS_S3_ENDPOINT, AWS_SECRET_ACCESS_KEY and 1 more` + instead,
 		}},
@@ -69,7 +74,7 @@ func TestValidateConnections(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			errs, warnings := mpi.ValidateConnections("ns", test.found)
+			errs, warnings := mpi.ValidateConnections("ns", test.found, test.others)
 			var texts []string
 			for _, err := range errs {
 				texts = append(texts, err.Error())
