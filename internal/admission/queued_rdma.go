@@ -32,7 +32,7 @@ func (q queuedRDMA) Handle(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	before, err := q.removedBefore(request)
+	before, err := removedBefore(request, object)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
@@ -68,14 +68,15 @@ func (q queuedRDMA) Handle(ctx context.Context, request admission.Request) admis
 	return patchResponse(request, stripped)
 }
 
-// removedBefore returns the requests that were removed from the job before this change.
-func (q queuedRDMA) removedBefore(request admission.Request) ([]mpi.RemovedRequest, error) {
-	if request.Operation != admissionv1.Update {
-		return nil, nil
-	}
-	object, err := decodeTree(request.OldObject.Raw)
-	if err != nil {
-		return nil, err
+// removedBefore returns the requests that were removed from the job before this change. Those of a new job are from the first of two calls for
+// it, or from a job of which it is a copy.
+func removedBefore(request admission.Request, object *unstructured.Unstructured) ([]mpi.RemovedRequest, error) {
+	if request.Operation == admissionv1.Update {
+		old, err := decodeTree(request.OldObject.Raw)
+		if err != nil {
+			return nil, err
+		}
+		object = old
 	}
 	return mpi.RemovedRDMA(object.GetAnnotations()), nil
 }

@@ -180,3 +180,20 @@ func TestWarningsShowNoOtherProjects(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherConnections: if a connection does not exist, the names of the others of the namespace are read, and nothing else of Secrets.
+func TestOtherConnections(t *testing.T) {
+	secret := func(namespace, name string, labels map[string]string) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}}
+	}
+	is := map[string]string{mpi.LabelConnection: "true"}
+	api := mpitest.FakeAPI().WithObjects(secret("ns", "b", is), secret("ns", "a", is), secret("ns", "token", nil), secret("other", "c", is)).Build()
+	c := cluster.New(api, api, nil, clock.RealClock{})
+	home := plan.Settings{}.Home("ns")
+	if got := c.Connections(t.Context(), home, []string{"a"}).Others; got != nil {
+		t.Errorf("all exist, and the others are %q", got)
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, c.Connections(t.Context(), home, []string{"a", "none"}).Others); diff != "" {
+		t.Errorf("one does not exist, and the others are (-want +got):\n%s", diff)
+	}
+}

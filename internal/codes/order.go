@@ -44,6 +44,9 @@ func (at Moment) follows(effect, cause v1alpha1.Finding) bool {
 	case cause.Code == NodeLost && effect.Rank != nil:
 		// A busy node may not respond for a while. That does not explain a rank that failed.
 		return false
+	case effect.Code == LauncherDeleted && cause.Code != LauncherDeleted && Has(cause.Code, RemovesPods) && effect.Pod == cause.Pod:
+		// The pod that was evicted or preempted is deleted a moment later.
+		return true
 	case Has(effect.Code, FollowsPodLoss) && (Has(cause.Code, RemovesPods) || at.Failed && Has(cause.Code, BlocksPods)):
 		return true
 	case Has(effect.Code, BlocksScheduling) && Has(cause.Code, RemovesPods):

@@ -17,6 +17,7 @@ func TestOrderOfCauses(t *testing.T) {
 		return f
 	}
 	exit := func(code int32) func(*v1alpha1.Finding) { return func(f *v1alpha1.Finding) { f.ExitCode = &code } }
+	pod := func(name string) func(*v1alpha1.Finding) { return func(f *v1alpha1.Finding) { f.Pod = name } }
 	rank := func(f *v1alpha1.Finding) { f.Rank = new(int32(2)) }
 	logged := func(f *v1alpha1.Finding) { f.Evidence = []string{"the error", "the exit code"} }
 	warning := func(f *v1alpha1.Finding) { f.Severity = v1alpha1.SeverityWarning }
@@ -49,6 +50,9 @@ func TestOrderOfCauses(t *testing.T) {
 		"2: the deadline, after a slow start":                {failedEarly, of(codes.DeadlineExceeded), of(codes.SlowStart, warning), true},
 		"2: the deadline, of a job that ran":                 {failed, of(codes.DeadlineExceeded), of(codes.NoMatchingNode), true},
 		"2: the launcher that the deadline deleted":          {waits, of(codes.LauncherDeleted), of(codes.NoMatchingNode), false},
+		"2: the deletion of the launcher that was evicted":   {runs, of(codes.LauncherDeleted, pod("l")), of(codes.Evicted, pod("l")), false},
+		"2: the eviction of the launcher that was deleted":   {runs, of(codes.Evicted, pod("l")), of(codes.LauncherDeleted, pod("l")), true},
+		"2: the deletion of a launcher after a worker's":     {runs, of(codes.LauncherDeleted, pod("l")), of(codes.Evicted, pod("w")), true},
 		"2: daemons that did not start, of refused pods":     {failedEarly, of(codes.DaemonsNotStarted), of(codes.PodSecurityDenied), false},
 		"2: no room for pods that were preempted":            {failed, of(codes.InsufficientResources), of(codes.Preempted), false},
 		"2: no room for pods that were preempted, as it is":  {runs, of(codes.InsufficientResources), of(codes.Preempted), true},

@@ -107,7 +107,7 @@ func UserFields(job *unstructured.Unstructured) *unstructured.Unstructured {
 	if spec, found := job.DeepCopy().Object["spec"]; found {
 		clean.Object["spec"] = spec
 	}
-	editorFor(job.GetKind()).RemoveAssignments(clean)
+	mpi.RemoveAssignments(clean.Object)
 	mpi.RestoreRDMA(clean.Object, mpi.RemovedRDMA(job.GetAnnotations()))
 	return clean
 }

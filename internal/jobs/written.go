@@ -14,16 +14,21 @@ import (
 
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // Written returns the fields of the job as users wrote them (UserFields): those of the job itself or, if it is deleted, those in
 // its report, in which secrets are masked. It fails with DeletedError if the report does not contain them.
 func (j Job) Written() (*unstructured.Unstructured, error) {
-	if j.Object != nil {
-		return UserFields(j.Object), nil
-	}
 	specification := j.Status().Specification
+	if j.Object != nil {
+		written := UserFields(j.Object)
+		if isAdmitted(j.Object) && specification != nil {
+			keepPlacement(written, specification.Manifest)
+		}
+		return written, nil
+	}
 	switch {
 	case specification == nil:
 		return nil, &DeletedError{Job: j}
@@ -41,6 +46,20 @@ func (j Job) Written() (*unstructured.Unstructured, error) {
 	object.SetName(ref.Name)
 	object.SetNamespace(j.Namespace)
 	return UserFields(object), nil
+}
+
+// isAdmitted reports whether Kueue may have written into the fields of a job.
+func isAdmitted(job *unstructured.Unstructured) bool {
+	suspended, _, _ := unstructured.NestedBool(job.Object, editorFor(job.GetKind()).SuspendPath()...)
+	return job.GetLabels()[mpi.LabelQueue] != "" && !suspended
+}
+
+// keepPlacement gives a job the node selectors and tolerations that its record has, which are those that users wrote.
+func keepPlacement(job *unstructured.Unstructured, manifest string) {
+	var before map[string]any
+	if err := yaml.Unmarshal([]byte(manifest), &before); err == nil {
+		mpi.KeepPlacement(job.Object, before)
+	}
 }
 
 // MaskedError is a request to create a job from another, in which secrets are masked that are unknown: the other is deleted, and

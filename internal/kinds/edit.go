@@ -35,8 +35,6 @@ type Editor interface {
 	// SetEnv sets a variable of every rank. An empty value removes the variable.
 	SetEnv(job *unstructured.Unstructured, name, value string) error
 	SetRuntime(job *unstructured.Unstructured, name string) error
-	// RemoveAssignments removes fields that a queue has written into a job.
-	RemoveAssignments(job *unstructured.Unstructured)
 	// Summarize returns what users wrote about the pods; the zero value if the job cannot be decoded.
 	Summarize(job *unstructured.Unstructured) Summary
 	// Size returns the pods of a job; false if the job alone does not determine them.

@@ -187,7 +187,7 @@ func annotations() []Annotation {
 			Description: "Holds the user who last changed any other field of the job's specification.",
 		},
 		{
-			Name: AnnotationRemovedRDMA, SetBy: setByAdmission, On: jobs, Values: "a JSON Patch",
+			Name: AnnotationRemovedRDMA, SetBy: "the operator's webhook", On: jobs, Values: "a JSON Patch",
 			Description: "Holds the requests for RDMA that were [removed from a job in a queue](networking.md#run-over-tcp-if-no-node-offers-rdma).",
 		},
 		{

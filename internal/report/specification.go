@@ -30,7 +30,7 @@ func SetSpecification(status *v1alpha1.JobReportStatus, job mpi.Job, object meta
 	if old != nil && old.RuntimeVersion != "" {
 		next.RuntimeVersion = old.RuntimeVersion
 	}
-	text, masked, err := manifestOf(job, object, mask)
+	text, masked, err := manifestOf(job, object, old, mask)
 	if err != nil {
 		next.Omitted = phrase.Limit(err.Error(), maxReason)
 	} else {
@@ -56,9 +56,9 @@ func versionOf(object metav1.Object) string {
 	return strconv.FormatInt(object.GetGeneration(), 10) + "-" + strconv.FormatUint(hash.Sum64(), 16)
 }
 
-// manifestOf returns a job as YAML with secrets masked, and the number of masked values. It fails if that is too large, before
+// manifestOf returns a job as YAML without what Kueue wrote into it, which old shows, with secrets masked, and the number of masked values. It fails if that is too large, before
 // anything is masked: masking takes milliseconds for 100 kB.
-func manifestOf(job mpi.Job, object metav1.Object, mask func(string) string) (text string, masked int32, err error) {
+func manifestOf(job mpi.Job, object metav1.Object, old *v1alpha1.Specification, mask func(string) string) (text string, masked int32, err error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return "", 0, fmt.Errorf("the job cannot be read: %w", err)
@@ -74,6 +74,13 @@ func manifestOf(job mpi.Job, object metav1.Object, mask func(string) string) (te
 		}
 	}
 	written := map[string]any{"apiVersion": job.APIVersion, "kind": job.Kind, "metadata": metadata, "spec": withoutNulls(fields["spec"])}
+	mpi.RemoveAssignments(written)
+	if old != nil && job.Queue != "" && !job.Lifecycle.Suspended {
+		var before map[string]any
+		if err := yaml.Unmarshal([]byte(old.Manifest), &before); err == nil {
+			mpi.KeepPlacement(written, before)
+		}
+	}
 	mpi.RestoreRDMA(written, mpi.RemovedRDMA(object.GetAnnotations()))
 	data, err := json.Marshal(written)
 	if err != nil {

@@ -92,6 +92,7 @@ func noPods(t *testing.T, job *kubeflow.MPIJob, roles ...mpi.Role) {
 }
 
 func TestSuspendAndResume(t *testing.T) {
+	notQueued(t)
 	parallel(t, 2)
 	job := sleeping(t, newNamespace(t), 600)
 	create(t, job)

@@ -26,7 +26,7 @@ import (
 // in a queue. The queue has room for all tests, and only resources that they request besides those below have no quota in it.
 func queueAll(t *testing.T, namespace string) {
 	t.Helper()
-	if os.Getenv("QUEUED") == "" {
+	if !isQueued() {
 		return
 	}
 	if err := makeQueueOfAll(); err != nil {
@@ -50,6 +50,17 @@ spec: {clusterQueue: e2e-all}`)
 		}
 		return nil
 	})
+}
+
+// isQueued reports whether Kueue admits the jobs of all tests.
+func isQueued() bool { return os.Getenv("QUEUED") != "" }
+
+// notQueued skips a test that sets the field by which a job is suspended: in a queue, Kueue does, and users set an annotation.
+func notQueued(t *testing.T) {
+	t.Helper()
+	if isQueued() {
+		t.Skip("SKIPPED: TestQueueKeepsSuspendedJobsOut suspends jobs in a queue")
+	}
 }
 
 // makeQueueOfAll creates the ClusterQueue of all tests. Later runs on the cluster use it again.

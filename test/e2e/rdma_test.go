@@ -116,6 +116,9 @@ func TestRDMANotOffered(t *testing.T) {
 		})
 	}
 	t.Run("insists", func(t *testing.T) {
+		if isQueued() {
+			t.Skip("SKIPPED: its queue has no quota for it; TestQueuedWithoutRDMA")
+		}
 		t.Parallel()
 		job := asking(newNamespace(t), "insists")
 		job.Annotations = map[string]string{mpi.AnnotationRDMA: mpi.RDMARequired}

@@ -84,9 +84,6 @@ func (Editor) SetRuntime(*unstructured.Unstructured, string) error {
 	return errors.New("MPIJobs have no runtime")
 }
 
-// RemoveAssignments does nothing: Kueue restores an MPIJob when it suspends it.
-func (Editor) RemoveAssignments(*unstructured.Unstructured) {}
-
 // Summarize returns the worker's image and resources, and the launcher's command.
 func (Editor) Summarize(job *unstructured.Unstructured) kinds.Summary {
 	typed, err := decode(job)

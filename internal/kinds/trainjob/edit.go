@@ -3,7 +3,6 @@ package trainjob
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -85,27 +84,6 @@ func (Editor) SetEnv(job *unstructured.Unstructured, name, value string) error {
 func (Editor) SetRuntime(job *unstructured.Unstructured, name string) error {
 	unstructured.RemoveNestedField(job.Object, "spec", "runtimeRef", "kind")
 	return unstructured.SetNestedField(job.Object, name, "spec", "runtimeRef", "name")
-}
-
-// RemoveAssignments removes the runtime patches by which Kueue assigns pods to nodes.
-func (Editor) RemoveAssignments(job *unstructured.Unstructured) {
-	patches, found, _ := unstructured.NestedSlice(job.Object, "spec", "runtimePatches")
-	if !found {
-		return
-	}
-	var kept []any
-	for _, patch := range patches {
-		fields, _ := patch.(map[string]any)
-		if manager, _ := fields["manager"].(string); strings.HasPrefix(manager, "kueue.x-k8s.io/") {
-			continue
-		}
-		delete(fields, "time")
-		kept = append(kept, fields)
-	}
-	unstructured.RemoveNestedField(job.Object, "spec", "runtimePatches")
-	if len(kept) > 0 {
-		_ = unstructured.SetNestedSlice(job.Object, kept, "spec", "runtimePatches")
-	}
 }
 
 // Summarize returns the trainer's fields and the runtime's name.

@@ -15,6 +15,9 @@ from openshift_ai_sdk.training._manifest import without_empty
 from openshift_ai_sdk.training._mask import MASKED
 from openshift_ai_sdk.training.errors import Problem
 
+KUEUE = "kueue.x-k8s.io/"
+# The annotations that Kueue writes into pod templates. Users write others, such as those for topologies.
+ASSIGNED = (KUEUE + "workload", KUEUE + "workload-slice-name")
 # A JSON Patch with the requests for RDMA that the operator removed from a job in a queue, because no node offered them.
 ANNOTATION_REMOVED_RDMA = "mpi.opendatahub.io/removed-rdma"
 # Annotations that the API server, the operator, and suspend have set.
@@ -108,9 +111,24 @@ def masked_in(value: Any, path: str = "") -> Iterator[Problem]:
 
 
 def without_queue(spec: Json) -> None:
-    """Remove what Kueue wrote into a TrainJob when it admitted the job."""
+    """Remove what Kueue wrote into a job when it admitted the job, but for node selectors and tolerations."""
+    for replica in (spec.get("mpiReplicaSpecs") or {}).values():
+        template = replica.get("template") or {}
+        metadata = template.get("metadata") or {}
+        for name, is_written in (("labels", lambda _: False), ("annotations", lambda key: key not in ASSIGNED)):
+            entries = metadata.get(name) or {}
+            kept_entries = {k: v for k, v in entries.items() if not k.startswith(KUEUE) or is_written(k)}
+            if kept_entries:
+                metadata[name] = kept_entries
+            else:
+                metadata.pop(name, None)
+        if not metadata:
+            template.pop("metadata", None)
+        gates = (template.get("spec") or {}).pop("schedulingGates", None) or []
+        if own := [gate for gate in gates if not str(gate.get("name", "")).startswith(KUEUE)]:
+            template["spec"]["schedulingGates"] = own
     patches = spec.pop("runtimePatches", None) or []
-    kept = [patch for patch in patches if not str(patch.get("manager", "")).startswith("kueue.x-k8s.io/")]
+    kept = [patch for patch in patches if not str(patch.get("manager", "")).startswith(KUEUE)]
     for patch in kept:
         patch.pop("time", None)
     if kept:
