@@ -1,6 +1,8 @@
 package mpi
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,25 +20,8 @@ var assigned = []string{kueuePrefix + "workload", kueuePrefix + "workload-slice-
 // not start a copy that has the labels and annotations.
 func RemoveAssignments(job map[string]any) {
 	for _, template := range templates(job) {
-		metadata, _ := template["metadata"].(map[string]any)
-		labels, _ := metadata["labels"].(map[string]any)
-		for name := range labels {
-			if strings.HasPrefix(name, kueuePrefix) {
-				delete(labels, name)
-			}
-		}
-		annotations, _ := metadata["annotations"].(map[string]any)
-		for _, name := range assigned {
-			delete(annotations, name)
-		}
-		for name, entries := range map[string]map[string]any{"labels": labels, "annotations": annotations} {
-			if len(entries) == 0 {
-				delete(metadata, name)
-			}
-		}
-		if len(metadata) == 0 {
-			delete(template, "metadata")
-		}
+		removeNames(template, "labels", func(name string) bool { return strings.HasPrefix(name, kueuePrefix) })
+		removeNames(template, "annotations", func(name string) bool { return slices.Contains(assigned, name) })
 		pod, _ := template["spec"].(map[string]any)
 		keepEntries(pod, "schedulingGates", func(gate map[string]any) bool { return !startsWith(gate["name"], kueuePrefix) })
 	}
@@ -80,6 +65,20 @@ func templates(job map[string]any) map[string]map[string]any {
 		}
 	}
 	return found
+}
+
+// removeNames removes labels or annotations of a template, and what becomes empty by that.
+func removeNames(template map[string]any, field string, remove func(name string) bool) {
+	metadata, _ := template["metadata"].(map[string]any)
+	entries, _ := metadata[field].(map[string]any)
+	count := len(entries)
+	maps.DeleteFunc(entries, func(name string, _ any) bool { return remove(name) })
+	if len(entries) > 0 || count == 0 {
+		return
+	}
+	if delete(metadata, field); len(metadata) == 0 {
+		delete(template, "metadata")
+	}
 }
 
 // keepEntries removes the objects of a list that are not to be kept, and a list that becomes empty.
