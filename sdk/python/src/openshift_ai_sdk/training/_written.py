@@ -115,15 +115,11 @@ def without_queue(spec: Json) -> None:
     for replica in (spec.get("mpiReplicaSpecs") or {}).values():
         template = replica.get("template") or {}
         metadata = template.get("metadata") or {}
-        for name, is_written in (("labels", lambda _: False), ("annotations", lambda key: key not in ASSIGNED)):
-            entries = metadata.get(name) or {}
-            kept_entries = {k: v for k, v in entries.items() if not k.startswith(KUEUE) or is_written(k)}
-            if kept_entries:
-                metadata[name] = kept_entries
-            else:
-                metadata.pop(name, None)
-        if not metadata:
-            template.pop("metadata", None)
+        labels = {k: v for k, v in (metadata.get("labels") or {}).items() if not k.startswith(KUEUE)}
+        annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k not in ASSIGNED}
+        template["metadata"] = without_empty({**metadata, "labels": labels, "annotations": annotations})
+        if not template["metadata"]:
+            del template["metadata"]
         gates = (template.get("spec") or {}).pop("schedulingGates", None) or []
         if own := [gate for gate in gates if not str(gate.get("name", "")).startswith(KUEUE)]:
             template["spec"]["schedulingGates"] = own
