@@ -134,7 +134,12 @@ func stripRDMA(value any, path, name string) (removed []RemovedRequest) {
 				delete(value, key)
 				continue
 			}
-			removed = append(removed, stripRDMA(entry, at, key)...)
+			within := stripRDMA(entry, at, key)
+			removed = append(removed, within...)
+			if quantities, is := entry.(map[string]any); is && isRequests(key) && len(within) > 0 && len(quantities) == 0 {
+				// Typed clients leave out an empty list, and Trainer refuses that as a change.
+				delete(value, key)
+			}
 		}
 	case []any:
 		for i, entry := range value {
@@ -150,9 +155,14 @@ func RestoreRDMA(job map[string]any, removed []RemovedRequest) {
 	for _, request := range removed {
 		parts := request.parts()
 		var holder any = job
-		for _, part := range parts[:len(parts)-1] {
+		for _, part := range parts[:len(parts)-2] {
 			holder = entryOf(holder, part)
 		}
+		list := parts[len(parts)-2]
+		if resources, is := holder.(map[string]any); is && resources[list] == nil {
+			resources[list] = map[string]any{}
+		}
+		holder = entryOf(holder, list)
 		if quantities, ok := holder.(map[string]any); ok && quantities[string(request.resource())] == nil {
 			quantities[string(request.resource())] = request.Value
 		}

@@ -102,11 +102,11 @@ func TestStripRDMA(t *testing.T) {
 	for name, test := range map[string]struct{ job, stripped string }{
 		"MPIJob": {
 			`{"spec":{"mpiReplicaSpecs":{"Worker":{"template":{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"1","rdma/hca":"1"},"requests":{"rdma/hca":1}}},{"name":"b"}]}}}}}}`,
-			`{"spec":{"mpiReplicaSpecs":{"Worker":{"template":{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"1"},"requests":{}}},{"name":"b"}]}}}}}}`,
+			`{"spec":{"mpiReplicaSpecs":{"Worker":{"template":{"spec":{"containers":[{"name":"a","resources":{"limits":{"cpu":"1"}}},{"name":"b"}]}}}}}}`,
 		},
 		"TrainJob": {
 			`{"spec":{"trainer":{"resourcesPerNode":{"limits":{"openshift.io/mlx5_rdma":"2"}},"env":[{"name":"rdma/hca","value":"1"}]}}}`,
-			`{"spec":{"trainer":{"resourcesPerNode":{"limits":{}},"env":[{"name":"rdma/hca","value":"1"}]}}}`,
+			`{"spec":{"trainer":{"resourcesPerNode":{},"env":[{"name":"rdma/hca","value":"1"}]}}}`,
 		},
 		"none": {`{"spec":{"trainer":{"numNodes":2}}}`, `{"spec":{"trainer":{"numNodes":2}}}`},
 	} {
@@ -149,7 +149,7 @@ func TestRemovedRDMA(t *testing.T) {
 	job := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"limits": map[string]any{"rdma/hca": "4"}}}}}
 	mpi.RestoreRDMA(job, mpi.RemovedRDMA(map[string]string{mpi.AnnotationRemovedRDMA: `[
 {"op":"add","path":"/spec/containers/0/limits/rdma~1hca","value":"1"},{"op":"add","path":"/spec/containers/1/limits/rdma~1hca","value":"1"},
-{"op":"add","path":"/spec/containers/-1/limits/rdma~1hca","value":"1"},{"op":"add","path":"/spec/other/limits/rdma~1hca","value":"1"}]`}))
+{"op":"add","path":"/spec/containers/-1/limits/rdma~1hca","value":"1"},{"op":"add","path":"/spec/other/a/limits/rdma~1hca","value":"1"}]`}))
 	want := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"limits": map[string]any{"rdma/hca": "4"}}}}}
 	if diff := cmp.Diff(want, job); diff != "" {
 		t.Errorf("it is restored as (-want +got):\n%s", diff)

@@ -68,13 +68,13 @@ def restore_rdma(manifest: Json, removed: str | None) -> None:
         if parts[:1] != ["spec"] or parts[-2:-1] not in (["limits"], ["requests"]):
             continue
         holder: Any = manifest
-        for part in parts[:-1]:
+        for part in parts[:-2]:
             if isinstance(holder, list):
                 holder = holder[int(part)] if part.isdecimal() and int(part) < len(holder) else None
             else:
                 holder = holder.get(part) if isinstance(holder, dict) else None
         if isinstance(holder, dict):
-            holder.setdefault(parts[-1], request.get("value"))
+            holder.setdefault(parts[-2], {}).setdefault(parts[-1], request.get("value"))
 
 
 def written_in(report: Json | None) -> tuple[Json | None, str]:
