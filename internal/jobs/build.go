@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
@@ -379,24 +378,11 @@ func sinceRuntimePatches(patch map[string]any) []FieldError {
 	return errs
 }
 
-// HasPodTemplateOverrides reports whether the cluster's TrainJobs change pods by podTemplateOverrides (Trainer v2.1), and not
-// by runtimePatches. Without discovery it assumes a later version.
+// HasPodTemplateOverrides is that of trainjob for the cluster. Without discovery it assumes a later version of Trainer than v2.1.
 func (c *Client) HasPodTemplateOverrides(ctx context.Context) (bool, error) {
 	asked, can := c.discovery.(discovery.OpenAPIV3SchemaInterface)
 	if !can {
 		return false, nil
 	}
-	paths, err := asked.OpenAPIV3().Paths()
-	if err != nil {
-		return false, err
-	}
-	api, served := paths["apis/"+trainjob.GroupVersion.String()]
-	if !served || ctx.Err() != nil {
-		return false, ctx.Err()
-	}
-	text, err := api.Schema("application/json")
-	if err != nil {
-		return false, err
-	}
-	return !strings.Contains(string(text), `"runtimePatches"`), nil
+	return trainjob.HasPodTemplateOverrides(ctx, asked)
 }

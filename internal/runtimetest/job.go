@@ -54,9 +54,18 @@ func Ref(test v1alpha1.RuntimeTest) trainjob.TrainJob {
 	return job
 }
 
-// Job returns the TrainJob that tests a runtime: a launcher and two workers, or as many as the runtime requires, with one rank per pod that runs ranks. A
-// nil runtime is one that does not exist. The error explains to users why the runtime cannot be tested.
-func Job(test v1alpha1.RuntimeTest, used *trainjob.Runtime) (*unstructured.Unstructured, error) {
+// Cluster is what a test's job depends on besides its runtime.
+type Cluster struct {
+	// Namespace are the annotations of the test's Namespace.
+	Namespace map[string]string
+	// HasOverrides is whether TrainJobs have podTemplateOverrides, and not runtimePatches.
+	HasOverrides bool
+}
+
+// Job returns the TrainJob that tests a runtime: a launcher and two workers, or as many as the runtime requires, with one rank per pod that
+// runs ranks, on nodes with the labels that the runtime and the Namespace require. A nil runtime is one that does not exist. The error
+// explains to users why the runtime cannot be tested.
+func Job(test v1alpha1.RuntimeTest, used *trainjob.Runtime, in Cluster) (*unstructured.Unstructured, error) {
 	ref := test.Spec.RuntimeRef
 	switch {
 	case used == nil && ref.Kind == trainjob.RuntimeKind:
@@ -82,6 +91,7 @@ func Job(test v1alpha1.RuntimeTest, used *trainjob.Runtime) (*unstructured.Unstr
 	ranks = max(ranks, int32(min(used.MinWorkers(), mostRanks)))
 	job.Spec.Trainer.NumNodes = &ranks
 	job.Spec.Trainer.Command = append([]string{mpirun, "-n", fmt.Sprint(ranks), "sh", "-c", rankScript}, exchanges(converted, mpirun)...)
+	job.Spec.PodTemplateOverrides = trainjob.RequiredNodes(job, *used, in.Namespace)
 	pods := ranks
 	if !converted.Launcher.RunsRanks {
 		pods++
@@ -89,7 +99,7 @@ func Job(test v1alpha1.RuntimeTest, used *trainjob.Runtime) (*unstructured.Unstr
 	if errs, _ := trainjob.Check(job, *used); len(errs) > 0 {
 		return nil, fmt.Errorf("%s %s does not accept the test's job of %d pods: %w", ref.Kind, ref.Name, pods, errs.ToAggregate())
 	}
-	return written(test, job)
+	return written(test, job, in.HasOverrides)
 }
 
 // exchanges returns the arguments of the ranks' script; none if some ranks could lack what others have, because the launcher
@@ -108,8 +118,11 @@ func Ranks(job *unstructured.Unstructured) int {
 	return int(n)
 }
 
-// written returns the TrainJob in a form that both versions of Trainer's API accept.
-func written(test v1alpha1.RuntimeTest, job trainjob.TrainJob) (*unstructured.Unstructured, error) {
+// patchManager is the author of the patches in a test's job.
+const patchManager = mpi.Group + "/runtime-test"
+
+// written returns the TrainJob in the form of the cluster's version of Trainer.
+func written(test v1alpha1.RuntimeTest, job trainjob.TrainJob, hasOverrides bool) (*unstructured.Unstructured, error) {
 	trainer, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job.Spec.Trainer)
 	if err != nil {
 		return nil, fmt.Errorf("encode the test's job: %w", err)
@@ -123,9 +136,32 @@ func written(test v1alpha1.RuntimeTest, job trainjob.TrainJob) (*unstructured.Un
 		object.SetLabels(map[string]string{labelQueue: queue})
 	}
 	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(&test, v1alpha1.GroupVersion.WithKind("RuntimeTest"))})
-	object.Object["spec"] = map[string]any{
+	spec := map[string]any{
 		"runtimeRef": map[string]any{"name": job.Spec.RuntimeRef.Name, "kind": job.Spec.RuntimeRef.Kind},
 		"trainer":    trainer,
+	}
+	object.Object["spec"] = spec
+	var overrides, jobs []any
+	for _, override := range job.Spec.PodTemplateOverrides {
+		selector := map[string]any{}
+		for key, value := range override.Spec.NodeSelector {
+			selector[key] = value
+		}
+		pod := map[string]any{"nodeSelector": selector}
+		for _, target := range override.TargetJobs {
+			overrides = append(overrides, map[string]any{"targetJobs": []any{map[string]any{"name": target.Name}}, "spec": pod})
+			jobs = append(jobs, map[string]any{"name": target.Name, "template": map[string]any{"spec": map[string]any{"template": map[string]any{"spec": pod}}}})
+		}
+	}
+	switch {
+	case len(jobs) == 0:
+	case hasOverrides:
+		spec["podTemplateOverrides"] = overrides
+	default:
+		spec["runtimePatches"] = []any{map[string]any{
+			"manager":             patchManager,
+			"trainingRuntimeSpec": map[string]any{"template": map[string]any{"spec": map[string]any{"replicatedJobs": jobs}}},
+		}}
 	}
 	return object, nil
 }

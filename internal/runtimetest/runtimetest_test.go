@@ -19,6 +19,7 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
@@ -59,6 +60,7 @@ func TestJob(t *testing.T) {
 	for name, test := range map[string]struct {
 		runtime []string
 		change  func(*v1alpha1.RuntimeTest)
+		in      Cluster
 	}{
 		"openmpi": {change: func(*v1alpha1.RuntimeTest) {}},
 		"mpich-with-image-and-size-in-a-queue": {
@@ -71,10 +73,18 @@ func TestJob(t *testing.T) {
 			},
 		},
 		"launcher-without-ranks": {runtime: []string{"runLauncherAsNode: true", "runLauncherAsNode: false"}, change: func(*v1alpha1.RuntimeTest) {}},
+		"required-nodes": {
+			runtime: []string{"OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/required-node-labels: pool=mpi\nspec"}, change: func(*v1alpha1.RuntimeTest) {},
+			in: Cluster{Namespace: map[string]string{mpi.AnnotationNodeLabels: "region=west, example.com/disk=fast"}},
+		},
+		"required-nodes-in-overrides": {
+			runtime: []string{"                securityContext: &user", "                nodeSelector: {region: west}\n                securityContext: &user"}, change: func(*v1alpha1.RuntimeTest) {},
+			in: Cluster{Namespace: map[string]string{mpi.AnnotationNodeLabels: "region=west"}, HasOverrides: true},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			job, err := Job(newTest(test.change), newRuntime(t, test.runtime...))
+			job, err := Job(newTest(test.change), newRuntime(t, test.runtime...), test.in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,23 +99,27 @@ func TestRefusals(t *testing.T) {
 	for name, test := range map[string]struct {
 		test v1alpha1.RuntimeTest
 		used *trainjob.Runtime
+		in   Cluster
 		says string
 	}{
-		"no such cluster runtime": {newTest(), nil, "ClusterTrainingRuntime mpi does not exist; correct the name"},
-		"no such runtime":         {newTest(own), nil, "TrainingRuntime mpi does not exist in namespace ns"},
-		"no MPI":                  {newTest(), &trainjob.Runtime{}, "is not an MPI runtime"},
-		"four launchers":          {newTest(), newRuntime(t, "numNodes: 1", "numNodes: 4"), "4 launchers"},
+		"no such cluster runtime": {newTest(), nil, Cluster{}, "ClusterTrainingRuntime mpi does not exist; correct the name"},
+		"no such runtime":         {newTest(own), nil, Cluster{}, "TrainingRuntime mpi does not exist in namespace ns"},
+		"no MPI":                  {newTest(), &trainjob.Runtime{}, Cluster{}, "is not an MPI runtime"},
+		"four launchers":          {newTest(), newRuntime(t, "numNodes: 1", "numNodes: 4"), Cluster{}, "4 launchers"},
 		"too few allowed": {
-			newTest(), newRuntime(t, "OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/max-workers: '2'\nspec"),
+			newTest(), newRuntime(t, "OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/max-workers: '2'\nspec"), Cluster{},
 			"does not accept the test's job of 3 pods: spec.trainer.numNodes: Invalid value: 3: must be at most 2",
 		},
 		"too many required": {
-			newTest(), newRuntime(t, "OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/min-workers: '1000'\nspec"), "spec.trainer.numNodes: Invalid value: 64: must be at least 1000",
+			newTest(), newRuntime(t, "OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/min-workers: '1000'\nspec"), Cluster{}, "spec.trainer.numNodes: Invalid value: 64: must be at least 1000",
+		},
+		"nodes that cannot be": {
+			newTest(), newRuntime(t, "OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/required-node-labels: pool=a,pool=b\nspec"), Cluster{}, "requires both pool=a and pool=b",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			job, err := Job(test.test, test.used)
+			job, err := Job(test.test, test.used, test.in)
 			if err == nil {
 				t.Fatalf("it is tested by %v", job)
 			}
@@ -119,7 +133,7 @@ func TestRefusals(t *testing.T) {
 // TestJobHasAsManyNodesAsRequired: a runtime with a minimum is tested with that number.
 func TestJobHasAsManyNodesAsRequired(t *testing.T) {
 	t.Parallel()
-	job, err := Job(newTest(), newRuntime(t, "OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/min-workers: '5'\nspec"))
+	job, err := Job(newTest(), newRuntime(t, "OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/min-workers: '5'\nspec"), Cluster{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -71,6 +73,14 @@ func TestRuntimeTestPasses(t *testing.T) {
 		t.Run(with.sample, func(t *testing.T) {
 			t.Parallel()
 			namespace := newNamespace(t)
+			if with.sample == "mpich" {
+				// The pods of the test request the nodes that are required of all jobs.
+				limited := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+				patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"kubernetes.io/os=linux"}}}`, mpi.AnnotationNodeLabels)
+				if err := api.Patch(t.Context(), limited, client.RawPatch("application/merge-patch+json", patch)); err != nil {
+					t.Fatal(err)
+				}
+			}
 			runtimeIn(t, namespace, strings.Replace("mpi-"+with.sample, "intelmpi", "intel", 1))
 			status := tested(t, namespace, "")
 			const want = "ImagePull Pass, Keys Pass, Connection Pass, ProcessStart Pass, RanksDistinct Pass, Communication Pass"

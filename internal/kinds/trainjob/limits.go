@@ -115,13 +115,41 @@ func CheckLimits(job TrainJob, used Runtime) field.ErrorList {
 		}
 	}
 	required, _ := requiredLabels(used.Annotations)
-	pods = slices.DeleteFunc(pods, func(p podGroup) bool {
-		if used.IsMPI() {
-			return p.job != launcherName && p.job != nodeName
-		}
-		return slices.Contains(initializers, p.job)
-	})
+	pods = slices.DeleteFunc(pods, func(p podGroup) bool { return !used.limitsNodesOf(p.job) })
 	return append(errs, checkNodeLabels(job, pods, required, "the runtime "+used.Name+" requires")...)
+}
+
+// limitsNodesOf reports whether the labels of nodes that the runtime requires apply to the pods of one of its jobs.
+func (r Runtime) limitsNodesOf(job string) bool {
+	if r.IsMPI() {
+		return job == launcherName || job == nodeName
+	}
+	return !slices.Contains(initializers, job)
+}
+
+// RequiredNodes returns the overrides by which the pods of a TrainJob request nodes with the labels that its runtime and the annotations
+// of its Namespace require; none for pods that do so already.
+func RequiredNodes(job TrainJob, used Runtime, namespace map[string]string) []PodTemplateOverride {
+	byRuntime, _ := requiredLabels(used.Annotations)
+	byNamespace, _ := requiredLabels(namespace)
+	var all []PodTemplateOverride
+	for _, group := range podsOf(job, used) {
+		labels := map[string]string{}
+		maps.Copy(labels, byNamespace)
+		if used.limitsNodesOf(group.job) {
+			maps.Copy(labels, byRuntime)
+		}
+		maps.DeleteFunc(labels, func(key, value string) bool {
+			have, set := group.selector[key]
+			return set && have == value
+		})
+		if len(labels) > 0 {
+			override := PodTemplateOverride{TargetJobs: []TargetJob{{Name: group.job}}}
+			override.Spec.NodeSelector = labels
+			all = append(all, override)
+		}
+	}
+	return all
 }
 
 // CheckNamespaceLimits returns where a TrainJob does not keep the limits in the annotations of its Namespace, whatever its runtime is.

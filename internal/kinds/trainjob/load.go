@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -23,6 +25,24 @@ func New() *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(GroupVersion.WithKind(Kind))
 	return object
+}
+
+// HasPodTemplateOverrides reports whether a cluster's TrainJobs change pods by podTemplateOverrides (Trainer v2.1), and not by
+// runtimePatches.
+func HasPodTemplateOverrides(ctx context.Context, asked discovery.OpenAPIV3SchemaInterface) (bool, error) {
+	paths, err := asked.OpenAPIV3().Paths()
+	if err != nil {
+		return false, fmt.Errorf("read the paths of the API server's schemas: %w", err)
+	}
+	api, served := paths["apis/"+GroupVersion.String()]
+	if !served || ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	text, err := api.Schema("application/json")
+	if err != nil {
+		return false, fmt.Errorf("read the schema of %s: %w", GroupVersion, err)
+	}
+	return !strings.Contains(string(text), `"runtimePatches"`), nil
 }
 
 // RuntimeOf reads the runtime that a TrainJob runs with; nil where there is none. It is Trainer's snapshot where it has

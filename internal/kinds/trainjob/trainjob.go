@@ -115,10 +115,13 @@ type RuntimePatch struct {
 
 // PodTemplateOverride changes the pods of some of the runtime's jobs for one TrainJob.
 type PodTemplateOverride struct {
-	TargetJobs []struct {
-		Name string `json:"name,omitempty"`
-	} `json:"targetJobs,omitempty"`
-	PodPatch `json:",inline"`
+	TargetJobs []TargetJob `json:"targetJobs,omitempty"`
+	PodPatch   `json:",inline"`
+}
+
+// TargetJob names one of the runtime's jobs.
+type TargetJob struct {
+	Name string `json:"name,omitempty"`
 }
 
 // PodPatch is what a patch or override changes in pods.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -53,10 +54,14 @@ type runtimeTests struct {
 	logs   typedcore.PodsGetter
 	mapper meta.RESTMapper
 	clock  clock.PassiveClock
+	// namespace returns the annotations of a Namespace, and schemas are those of the API server.
+	namespace func(ctx context.Context, name string) (map[string]string, error)
+	schemas   discovery.OpenAPIV3SchemaInterface
 }
 
-// Add adds the controller of RuntimeTests to a manager, if the cluster has them. It needs JobReports.
-func Add(m manager.Manager) error {
+// Add adds the controller of RuntimeTests to a manager, if the cluster has them. It needs JobReports. namespace returns the annotations of a
+// Namespace that have an effect on its jobs.
+func Add(m manager.Manager, namespace func(ctx context.Context, name string) (map[string]string, error)) error {
 	kind := v1alpha1.GroupVersion.WithKind("RuntimeTest")
 	switch _, err := m.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); {
 	case meta.IsNoMatchError(err):
@@ -69,7 +74,14 @@ func Add(m manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("set up reading output of tests: %w", err)
 	}
-	r := &runtimeTests{client: m.GetClient(), live: m.GetAPIReader(), logs: core, mapper: m.GetRESTMapper(), clock: clock.RealClock{}}
+	schemas, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("set up reading the version of Kubeflow Trainer: %w", err)
+	}
+	r := &runtimeTests{
+		client: m.GetClient(), live: m.GetAPIReader(), logs: core, mapper: m.GetRESTMapper(), clock: clock.RealClock{},
+		namespace: namespace, schemas: schemas,
+	}
 	err = builder.ControllerManagedBy(m).
 		Named("runtimetest").
 		For(&v1alpha1.RuntimeTest{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -224,7 +236,14 @@ func (r *runtimeTests) job(ctx context.Context, test *v1alpha1.RuntimeTest) (job
 	if err != nil {
 		return nil, "", err
 	}
-	job, err = runtimetest.Job(*test, used)
+	var in runtimetest.Cluster
+	if in.Namespace, err = r.namespace(ctx, test.Namespace); err != nil {
+		return nil, "", err
+	}
+	if in.HasOverrides, err = trainjob.HasPodTemplateOverrides(ctx, r.schemas); err != nil {
+		return nil, "", err
+	}
+	job, err = runtimetest.Job(*test, used, in)
 	if err != nil {
 		return nil, fmt.Sprintf("The runtime cannot be tested: %s.", err), nil
 	}
