@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -33,6 +34,9 @@ const (
 	reservedFor = 20 * time.Second
 	// shortageRefresh is how often the shortages of a waiting job are updated if only the usage of others changes.
 	shortageRefresh = 30 * time.Second
+	// quotaWarmUp is the time after the start in which no job gets room: until then not all waiting jobs have been seen, and the first
+	// ones seen may be the last in line.
+	quotaWarmUp = 2 * time.Second
 	// newTurnInterval is the shortest time between two estimates for the jobs of a namespace.
 	newTurnInterval = 2 * time.Second
 	// maxNext is how many waiting jobs of a namespace are reconciled when the usage of a quota changes.
@@ -49,6 +53,8 @@ type quotas struct {
 	describeRun func(mpi.ID) waiting.Job
 
 	mu sync.Mutex
+	// start is when this process began to reconcile jobs.
+	start time.Time
 	// running are the jobs with pods, by namespace, and turns are the places of those that wait.
 	running map[string]map[types.UID]quotaRun
 	turns   map[string]quotaTurns
@@ -79,9 +85,11 @@ type claim struct {
 	kind    string
 	request reconcile.Request
 	pods    []quota.Pods
-	// since is when the job was first seen. managed is set if it has no pods before all of them fit.
-	since   time.Time
-	managed bool
+	// created is when the job was created, and since when it was first seen. managed is set if it has no pods before all of them fit.
+	created, since time.Time
+	managed        bool
+	// unsettled is set if the job was last seen in the warm-up: it goes before younger jobs, whether there is room for it or not.
+	unsettled bool
 	// until is when the room is no longer reserved for the job; zero while it waits.
 	until time.Time
 	// shortages are what was reported to the job at a time. never is set if waiting does not help.
@@ -99,6 +107,8 @@ type quotaRequest struct {
 	claim claim
 	have  []quota.Quota
 	now   time.Time
+	// warmUp is how long a job that may have room waits until its claim is settled; 0: it is settled.
+	warmUp time.Duration
 	// shortages are what quotas lack for the job.
 	shortages []quota.Shortage
 	// turn is its place among those that wait; nil if it waits for none.
@@ -124,10 +134,29 @@ func addQuotas(ctx context.Context, m manager.Manager, c *cluster.Cluster, setti
 			return nil, fmt.Errorf("watch %T: %w", object, err)
 		}
 	}
-	return &quotas{
+	q := &quotas{
 		cluster: c, settings: settings, describeRun: describeRun,
 		jobs: map[string]claims{}, running: map[string]map[types.UID]quotaRun{}, turns: map[string]quotaTurns{},
-	}, nil
+	}
+	// It runs when this process leads.
+	err := m.Add(manager.RunnableFunc(func(context.Context) error {
+		q.warmUpLeft(clock.RealClock{}.Now())
+		return nil
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("add warm-up of quotas: %w", err)
+	}
+	return q, nil
+}
+
+// warmUpLeft returns how long no job gets room yet. The first call begins the warm-up.
+func (q *quotas) warmUpLeft(now time.Time) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.start.IsZero() {
+		q.start = now
+	}
+	return max(0, q.start.Add(quotaWarmUp).Sub(now))
 }
 
 // observe returns what quotas lack for a job that has no pods yet; for a suspended job, what they can never provide. It
@@ -164,11 +193,16 @@ func (q *quotas) observe(ctx context.Context, job mpi.Job, seen jobstate.Observe
 		return request
 	}
 	request.change, request.have = makeClaim, have
-	request.claim = claim{kind: job.Kind, request: reconcile.Request{NamespacedName: job.Key()}, pods: pods, managed: job.ControlsPods()}
+	request.claim = claim{kind: job.Kind, request: reconcile.Request{NamespacedName: job.Key()}, pods: pods, created: job.Created, managed: job.ControlsPods()}
+	left := q.warmUpLeft(seen.Now)
+	request.claim.unsettled = request.claim.managed && left > 0
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	request.claim = q.jobs[job.Namespace].assess(request)
 	request.shortages = request.claim.shortages
+	if request.claim.unsettled && len(request.shortages) == 0 {
+		request.warmUp = left
+	}
 	if len(request.shortages) > 0 && request.claim.managed && !request.claim.never {
 		request.turn = q.turnOf(request)
 	}
@@ -281,7 +315,7 @@ func (all claims) assess(r quotaRequest) claim {
 		}
 	}
 	switch short := quota.ShortagesAfter(ahead, next.pods, r.have); {
-	case len(short) == 0 && next.until.IsZero():
+	case len(short) == 0 && next.until.IsZero() && !next.unsettled:
 		next.until = r.now.Add(reservedFor)
 	case len(short) == 0:
 	case before != nil && slices.EqualFunc(before.shortages, short, sameShortage) && r.now.Sub(before.at) < shortageRefresh && !r.now.Before(before.at):
@@ -355,14 +389,13 @@ func sameShortage(a, b quota.Shortage) bool {
 
 // before reports whether a waiting job goes first: it is older, and there will be room for it.
 func (c *claim) before(other *claim) bool {
-	return c.managed && len(c.shortages) > 0 && !c.never && c.order(other) < 0
+	return c.managed && (c.unsettled || len(c.shortages) > 0) && !c.never && c.order(other) < 0
 }
 
+// order compares by the creation of jobs, which has whole seconds, and then by when they were first seen.
 func (c *claim) order(other *claim) int {
-	if earlier := c.since.Compare(other.since); earlier != 0 {
-		return earlier
-	}
-	return cmp.Or(strings.Compare(c.request.String(), other.request.String()), strings.Compare(c.kind, other.kind))
+	return cmp.Or(c.created.Compare(other.created), c.since.Compare(other.since),
+		strings.Compare(c.request.String(), other.request.String()), strings.Compare(c.kind, other.kind))
 }
 
 // drop removes the claim of a job. The mutex is held.

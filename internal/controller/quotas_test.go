@@ -2,15 +2,19 @@ package controller
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/kinds/mpijob"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/quota"
@@ -217,5 +221,94 @@ func TestShortagesAreStable(t *testing.T) {
 	}
 	if got := using("3", now.Add(shortageRefresh)); got[0].Used.String() != "3" {
 		t.Errorf("after %s %s are used, want 3", shortageRefresh, got[0].Used.String())
+	}
+}
+
+// TestQuotaOrderOfCreation: a job that was created first goes first, even if it is seen last, as after a restart of the operator.
+func TestQuotaOrderOfCreation(t *testing.T) {
+	now := mpitest.Now
+	q := newTestQuotas(nil)
+	wait := func(name string, age, after time.Duration, used string) quotaRequest {
+		r := newRequest(name, now.Add(after))
+		r.claim.created = now.Add(-age)
+		r.have[0].Used = corev1.ResourceList{corev1.ResourcePods: resource.MustParse(used)}
+		r.claim = q.jobs["ns"].assess(r)
+		if r.shortages = r.claim.shortages; !q.reserve(r, true) {
+			t.Fatalf("%s: nobody else reserves anything", name)
+		}
+		return r
+	}
+	for i, name := range []string{"young", "older", "oldest"} {
+		if r := wait(name, time.Duration(i)*time.Hour, time.Duration(i)*time.Second, "3"); len(r.shortages) == 0 {
+			t.Fatalf("%s has room", name)
+		}
+	}
+	var next []string
+	for _, request := range q.nextInLine("MPIJob", "ns") {
+		next = append(next, request.Name)
+	}
+	if want := []string{"oldest", "older", "young"}; !slices.Equal(next, want) {
+		t.Errorf("the next ones are %q, want %q", next, want)
+	}
+	for _, name := range []string{"young", "older"} {
+		if r := wait(name, map[string]time.Duration{"older": time.Hour}[name], time.Minute, "1"); len(r.shortages) == 0 {
+			t.Errorf("%s goes before the oldest", name)
+		}
+	}
+	if r := wait("oldest", 2*time.Hour, time.Minute, "1"); len(r.shortages) > 0 {
+		t.Errorf("the oldest lacks %v", r.shortages)
+	}
+}
+
+// TestQuotaWarmUp: a new leader gives no job room before it can have seen those that wait longer.
+func TestQuotaWarmUp(t *testing.T) {
+	limit := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "team"}, Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("4")},
+	}}
+	q := newTestQuotas(func(job mpi.ID) waiting.Job { return waiting.Job{Name: job.Name} })
+	q.cluster = gatherer(t, mpijob.Kind{}, limit).cluster
+	ask := func(name string, age, after time.Duration) quotaRequest {
+		job := mpitest.Job(2, func(j *mpi.Job) {
+			j.Namespace, j.Name, j.UID, j.Created = "ns", name, types.UID(name), mpitest.Now.Add(-age)
+		})
+		r := q.observe(t.Context(), job, jobstate.Observed{Now: mpitest.Now.Add(after)})
+		if !q.reserve(r, r.warmUp == 0) {
+			t.Fatalf("%s: the reservations have changed", name)
+		}
+		return r
+	}
+	if young := ask("young", time.Minute, 0); young.warmUp != quotaWarmUp || len(young.shortages) > 0 {
+		t.Errorf("the young job waits for %s in the warm-up, and lacks %v", young.warmUp, young.shortages)
+	}
+	if old := ask("old", time.Hour, time.Second); old.warmUp != quotaWarmUp-time.Second || len(old.shortages) > 0 {
+		t.Errorf("the old job waits for %s in the warm-up, and lacks %v", old.warmUp, old.shortages)
+	}
+	if young := ask("young", time.Minute, quotaWarmUp); len(young.shortages) == 0 || young.warmUp != 0 {
+		t.Errorf("the young job goes before the old one: it lacks %v, and waits for %s", young.shortages, young.warmUp)
+	}
+	if old := ask("old", time.Hour, quotaWarmUp); len(old.shortages) > 0 || old.warmUp != 0 {
+		t.Errorf("the old job lacks %v, and waits for %s", old.shortages, old.warmUp)
+	}
+	if claim := q.jobs["ns"]["old"]; claim.until.IsZero() {
+		t.Error("the old job's room is not reserved")
+	}
+	if late := ask("late", 0, time.Hour); late.warmUp != 0 {
+		t.Errorf("a new job waits for %s", late.warmUp)
+	}
+}
+
+// TestReconcileWaitsForWarmUp: in the warm-up, a job that may have room is looked at again at its end, and has nothing created.
+func TestReconcileWaitsForWarmUp(t *testing.T) {
+	limit := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "team"}, Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("4")},
+	}}
+	object := mpitest.MPIJob("ns", 2, func(o *kubeflow.MPIJob) { o.APIVersion, o.Kind, o.UID = "kubeflow.org/v2beta1", "MPIJob", "uid-pi" })
+	r := gatherer(t, mpijob.Kind{}, object, limit)
+	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: keyOf("ns", "pi")})
+	if err != nil || result.RequeueAfter <= 0 || result.RequeueAfter > quotaWarmUp {
+		t.Errorf("the result is %+v, %v", result, err)
+	}
+	if claim := r.quotas.jobs["ns"]["uid-pi"]; claim == nil || !claim.unsettled || !claim.until.IsZero() {
+		t.Errorf("its claim is %+v", claim)
 	}
 }

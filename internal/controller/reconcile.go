@@ -71,6 +71,12 @@ func (r *reconciler) reconcile(ctx context.Context, request reconcile.Request, p
 		if g.job.Lifecycle.Deleting {
 			return resultFor(0, r.release(ctx, g))
 		}
+		if g.quota.warmUp > 0 {
+			if !r.quotas.reserve(g.quota, false) {
+				continue
+			}
+			return reconcile.Result{RequeueAfter: g.quota.warmUp}, nil
+		}
 		d := decide(g)
 		if !r.reserve(ctx, g, d) {
 			continue

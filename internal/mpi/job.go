@@ -14,8 +14,9 @@ type Job struct {
 	// APIVersion, Kind, Namespace, Name and UID identify the object of the job.
 	APIVersion, Kind, Namespace, Name string
 	UID                               types.UID
-	// Generation is the generation of the object, and Authors are the users who changed it.
+	// Generation is the generation of the object, Created is when it was created, and Authors are the users who changed it.
 	Generation int64
+	Created    time.Time
 	Authors    Authors
 	// Names are the suffixes and labels by which the job's objects are named.
 	Names Names

@@ -74,7 +74,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job := mpi.New()
 	job.APIVersion, job.Kind = GroupVersion.String(), Kind
 	job.Namespace, job.Name, job.UID = from.Namespace, from.Name, from.UID
-	job.Generation, job.Authors = from.Generation, mpi.AuthorsOf(&from)
+	job.Generation, job.Created, job.Authors = from.Generation, from.CreationTimestamp.Time, mpi.AuthorsOf(&from)
 	job.Fields, job.Names, job.External = fields, names, true
 	job.Queue, job.Runtime, job.RuntimeVersion = from.Labels[mpi.LabelQueue], from.Spec.RuntimeRef.Name, used.Version
 	job.Lifecycle.Deleting = from.DeletionTimestamp != nil
