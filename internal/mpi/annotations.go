@@ -132,8 +132,8 @@ func annotations() []Annotation {
 		},
 		{
 			Name: AnnotationMaxRestarts, On: []string{KindTrainJob}, check: errorsOf(ParseMaxRestarts),
-			Values: fmt.Sprintf("an integer from 0 to %d", mostRestarts), Default: "the limit of the runtime",
-			Description: "Sets how often the whole job, launcher and workers, is started again after a failure.",
+			Values: fmt.Sprintf("an integer from 0 to %d", mostRestarts), Default: "the runtime decides; 0 with the operator's",
+			Description: "Sets how often the whole job, launcher and workers, is started again after its program failed. [Disruptions](trainjob.md#runtimes) do not count.",
 			instead:     map[string]string{KindMPIJob: "set spec.runPolicy.backoffLimit, by which the launcher is restarted"},
 		},
 		{

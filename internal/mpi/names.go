@@ -82,8 +82,8 @@ const AnnotationRequeues = Group + "/gang-requeues"
 // together ends, as scheduleTimeoutSeconds of an MPIJob does. The default is defaultGangTimeout.
 const AnnotationScheduleTimeout = Group + "/schedule-timeout-seconds"
 
-// AnnotationMaxRestarts on a TrainJob sets how often the whole job, launcher and workers, is started again after a failure.
-// The default is that of the runtime.
+// AnnotationMaxRestarts on a TrainJob sets how often the whole job, launcher and workers, is started again after its program failed.
+// Disruptions do not count. The default is that of the runtime: 0 for those of the operator.
 const AnnotationMaxRestarts = Group + "/max-restarts"
 
 // AnnotationTTL on a TrainJob sets how many seconds after its end it is deleted, as ttlSecondsAfterFinished does on an

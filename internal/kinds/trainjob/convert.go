@@ -160,7 +160,7 @@ func maxRestarts(from TrainJob, used Runtime) int32 {
 
 // endsFailedProgram reports whether a rule ends the JobSet if its program failed (jobset api/jobset/v1alpha2, FailurePolicyAction).
 func endsFailedProgram(rule FailureRule) bool {
-	return rule.Action == "FailJobSet" &&
+	return rule.Action == actionFail &&
 		(len(rule.OnJobFailureReasons) == 0 || slices.Contains(rule.OnJobFailureReasons, batchv1.JobReasonBackoffLimitExceeded))
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,7 +27,7 @@ type tree = map[string]any
 //   - workers find the launcher by its bare host name, at which MPICH's and Intel's have them call back;
 //   - the keys of the TrainJob's data connections are variables of launcher and workers;
 //   - launcher and workers run in one rack, zone or the like, where the TrainJob says so;
-//   - a failed job is started again as often as the TrainJob says;
+//   - a failed job is started again as often as the TrainJob says, and disruptions do not count;
 //   - a service mesh keeps out of the pods;
 //   - pods have no labels of another job, by which NetworkPolicies would take them for its pods;
 //   - pods have no API token, unless a service account or the token was chosen;
@@ -323,25 +324,93 @@ func (p jobPart) addEnv(trainer Trainer) error {
 	return nil
 }
 
-// ruleProgramFailed is the name of the rule by which config/runtimes end a job whose program failed.
-const ruleProgramFailed = "programFailed"
+// Rules of a failurePolicy (jobset api/jobset/v1alpha2). With ruleProgramFailed, config/runtimes end a job whose program failed;
+// ruleDisrupted starts a disrupted job again.
+const (
+	ruleProgramFailed = "programFailed"
+	ruleDisrupted     = "disrupted"
 
-// restart has JobSet start the whole job again after any failure, if the job requests it. Pods of the attempt before must be
-// gone by then: they have the same host names.
+	actionFail             = "FailJobSet"
+	actionRestartUncounted = "RestartJobSetAndIgnoreMaxRestarts"
+
+	// exitDisrupted is the exit code that config/runtimes give the launcher's agent for a disruption (agentapi.EnvExitDisrupted).
+	exitDisrupted = 75
+)
+
+// restart has JobSet start the whole job again after a failure as often as the job says. Pods of the attempt before must be gone by
+// then: they have the same host names. Disruptions, which do not count, are restarted as the runtime says if the job allows no restart,
+// and without a limit if it allows some: JobSet has only one counter.
 func restart(jobSet tree, job TrainJob) error {
 	limit, errs := mpi.ParseMaxRestarts(job.Annotations)
 	if len(errs) > 0 || limit == nil {
 		return errs.ToAggregate()
 	}
+	if *limit == 0 {
+		endFailedProgram(at(jobSet, "spec", "failurePolicy"))
+		return nil
+	}
 	policy := child(jobSet, "spec", "failurePolicy")
 	policy["maxRestarts"], policy["restartStrategy"] = int64(*limit), "BlockingRecreate"
-	if rules, is := policy["rules"].([]any); is {
-		policy["rules"] = slices.DeleteFunc(rules, func(rule any) bool {
-			is, _ := rule.(tree)
-			return is["name"] == ruleProgramFailed
+	rules, _ := policy["rules"].([]any)
+	rules = slices.DeleteFunc(rules, func(rule any) bool {
+		is, _ := rule.(tree)
+		return is["name"] == ruleProgramFailed
+	})
+	if targets := jobsWithDisruptions(jobSet); len(targets) > 0 {
+		rules = append(rules, tree{
+			"name": ruleDisrupted, "action": actionRestartUncounted,
+			"onJobFailureReasons": []any{batchv1.JobReasonPodFailurePolicy}, "targetReplicatedJobs": targets,
 		})
 	}
+	if len(rules) > 0 {
+		policy["rules"] = rules
+	} else {
+		delete(policy, "rules")
+	}
 	return nil
+}
+
+// endFailedProgram has a failurePolicy end the job if its program failed. A JobSet without a policy ends by itself.
+func endFailedProgram(policy tree) {
+	ends := func(rule tree) bool {
+		var is FailureRule
+		return runtime.DefaultUnstructuredConverter.FromUnstructured(rule, &is) == nil && endsFailedProgram(is)
+	}
+	if policy == nil || slices.ContainsFunc(list(policy, "rules"), ends) {
+		return
+	}
+	rules, _ := policy["rules"].([]any)
+	policy["rules"] = append([]any{tree{
+		"name": ruleProgramFailed, "action": actionFail, "onJobFailureReasons": []any{batchv1.JobReasonBackoffLimitExceeded},
+	}}, rules...)
+}
+
+// jobsWithDisruptions returns the names of the jobs of a JobSet that fail with the reason PodFailurePolicy only if a pod was disrupted:
+// Kubernetes or the agent says so. Other runtimes may end a job by a podFailurePolicy because of its program.
+func jobsWithDisruptions(jobSet tree) (names []any) {
+	for _, job := range list(at(jobSet, "spec"), "replicatedJobs") {
+		var spec struct {
+			PodFailurePolicy batchv1.PodFailurePolicy `json:"podFailurePolicy"`
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(at(job, "template", "spec"), &spec); err != nil {
+			continue
+		}
+		rules := slices.DeleteFunc(spec.PodFailurePolicy.Rules, func(r batchv1.PodFailurePolicyRule) bool { return r.Action != batchv1.PodFailurePolicyActionFailJob })
+		if len(rules) > 0 && !slices.ContainsFunc(rules, func(r batchv1.PodFailurePolicyRule) bool { return !isDisruption(r) }) {
+			names = append(names, job["name"])
+		}
+	}
+	return names
+}
+
+// isDisruption reports whether a rule only matches pods that were disrupted.
+func isDisruption(rule batchv1.PodFailurePolicyRule) bool {
+	if codes := rule.OnExitCodes; codes != nil {
+		return codes.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn && slices.Equal(codes.Values, []int32{exitDisrupted})
+	}
+	return len(rule.OnPodConditions) > 0 && !slices.ContainsFunc(rule.OnPodConditions, func(c batchv1.PodFailurePolicyOnPodConditionsPattern) bool {
+		return c.Type != corev1.DisruptionTarget
+	})
 }
 
 // connect gives launcher and workers the keys of data connections as variables, before what they take from elsewhere.

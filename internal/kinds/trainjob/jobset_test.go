@@ -128,30 +128,68 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestWireRestarts: a TrainJob says how often JobSet starts it again, also if its program failed, whatever the runtime says, and that stays.
+// TestWireRestarts: a TrainJob says how often JobSet starts it again if its program failed, whatever the runtime says. Disruptions do not
+// count: without restarts they have the limit of the runtime.
 func TestWireRestarts(t *testing.T) {
-	made := tree(t, made)
-	made["spec"].(map[string]any)["failurePolicy"] = map[string]any{"maxRestarts": int64(0), "rules": []any{
-		map[string]any{"name": "programFailed", "action": "FailJobSet", "onJobFailureReasons": []any{"BackoffLimitExceeded"}},
-		map[string]any{"name": "tooLate", "action": "FailJobSet", "onJobFailureReasons": []any{"DeadlineExceeded"}},
-	}}
+	const (
+		failed  = "{name: programFailed, action: FailJobSet, onJobFailureReasons: [BackoffLimitExceeded]}"
+		late    = "{name: tooLate, action: FailJobSet, onJobFailureReasons: [DeadlineExceeded]}"
+		shipped = "maxRestarts: 10, restartStrategy: BlockingRecreate, rules: [" + failed + ", " + late + "]"
+		drains  = "{name: disrupted, action: RestartJobSetAndIgnoreMaxRestarts, onJobFailureReasons: [PodFailurePolicy], targetReplicatedJobs: [launcher]}"
+
+		disrupted = "[{action: FailJob, onExitCodes: {containerName: node, operator: In, values: [75]}}, {action: FailJob, onPodConditions: [{type: DisruptionTarget, status: 'True'}]}]"
+	)
+	tests := map[string]struct {
+		retries string
+		// policy is the runtime's failurePolicy, and pods the podFailurePolicy of its launcher.
+		policy, pods, want string
+	}{
+		"3 retries": {"3", shipped, disrupted, "maxRestarts: 3, restartStrategy: BlockingRecreate, rules: [" + late + ", " + drains + "]"},
+		"none":      {"0", shipped, disrupted, shipped},
+		"none, with a runtime that restarts programs":  {"0", "maxRestarts: 5, rules: [" + late + "]", disrupted, "maxRestarts: 5, rules: [" + failed + ", " + late + "]"},
+		"none, with a runtime that restarts nothing":   {"0", "", disrupted, ""},
+		"3 retries, with a runtime without a policy":   {"3", "", "", "maxRestarts: 3, restartStrategy: BlockingRecreate"},
+		"with exit codes of programs":                  {"1", "maxRestarts: 0", "[{action: FailJob, onExitCodes: {operator: In, values: [42]}}]", "maxRestarts: 1, restartStrategy: BlockingRecreate"},
+		"with exit codes of programs and disruptions":  {"1", "maxRestarts: 0", "[{action: FailJob, onExitCodes: {operator: In, values: [42, 75]}}]", "maxRestarts: 1, restartStrategy: BlockingRecreate"},
+		"with other conditions":                        {"1", "maxRestarts: 0", "[{action: FailJob, onPodConditions: [{type: ConfigIssue}]}]", "maxRestarts: 1, restartStrategy: BlockingRecreate"},
+		"with disrupted pods that are replaced by Job": {"1", "maxRestarts: 0", "[{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]", "maxRestarts: 1, restartStrategy: BlockingRecreate"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			jobSet := tree(t, made)
+			spec := jobSet["spec"].(map[string]any)
+			if test.policy != "" {
+				spec["failurePolicy"] = tree(t, "{"+test.policy+"}")
+			}
+			if test.pods != "" {
+				launcher := spec["replicatedJobs"].([]any)[1].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+				launcher["podFailurePolicy"] = tree(t, "{rules: "+test.pods+"}")
+			}
+			from := job(t, "{}")
+			from.Annotations = map[string]string{mpi.AnnotationMaxRestarts: test.retries}
+			if err := trainjob.Wire(jobSet, from, ""); err != nil {
+				t.Fatal(err)
+			}
+			policyOf := func(jobSet map[string]any) string {
+				policy, _ := jobSet["spec"].(map[string]any)["failurePolicy"].(map[string]any)
+				return text(t, policy)
+			}
+			want := text(t, tree(t, "{"+test.want+"}"))
+			if test.want == "" {
+				want = text(t, nil)
+			}
+			if diff := cmp.Diff(want, policyOf(jobSet)); diff != "" {
+				t.Errorf("want -, got +\n%s", diff)
+			}
+			applied := tree(t, wired)
+			trainjob.Keep(applied, jobSet, false)
+			if diff := cmp.Diff(want, policyOf(applied)); diff != "" {
+				t.Errorf("applied again: want -, got +\n%s", diff)
+			}
+		})
+	}
 	from := job(t, "{}")
-	from.Annotations = map[string]string{mpi.AnnotationMaxRestarts: "3"}
-	if err := trainjob.Wire(made, from, ""); err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]any{"maxRestarts": int64(3), "restartStrategy": "BlockingRecreate", "rules": []any{
-		map[string]any{"name": "tooLate", "action": "FailJobSet", "onJobFailureReasons": []any{"DeadlineExceeded"}},
-	}}
-	if diff := cmp.Diff(want, made["spec"].(map[string]any)["failurePolicy"]); diff != "" {
-		t.Errorf("want -, got +\n%s", diff)
-	}
-	applied := tree(t, wired)
-	trainjob.Keep(applied, made, false)
-	if diff := cmp.Diff(want, applied["spec"].(map[string]any)["failurePolicy"]); diff != "" {
-		t.Errorf("applied again: want -, got +\n%s", diff)
-	}
-	from.Annotations[mpi.AnnotationMaxRestarts] = "often"
+	from.Annotations = map[string]string{mpi.AnnotationMaxRestarts: "often"}
 	if err := trainjob.Wire(tree(t, wired), from, ""); err == nil || !strings.Contains(err.Error(), "integer from 0 to 100") {
 		t.Errorf("with another word: %v", err)
 	}
