@@ -266,6 +266,7 @@ var settings = []SettingGroup{
 		},
 		{
 			Name: "gangTimeout", Flag: "gang-timeout", Python: "gang_timeout", Form: "gangMinutes", Text: "Schedule all pods together, and give up an attempt after this time, such as 10m", Limits: wholeSeconds,
+			Differs:  "With a runtime and without a queue, a job of which no pod has a node waits without a limit; set a deadline to end it",
 			MPIJob:   jobField("spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds"),
 			TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/schedule-timeout-seconds]").only(withMPI),
 		},
@@ -281,7 +282,8 @@ var settings = []SettingGroup{
 	{"Failures and time", []Setting{
 		{
 			Name: "retries", Flag: "retries", Python: "retries", Form: "retries", Text: "Number of times to try a failed job again, with new pods for workers that failed (with a runtime: new pods for all)", Limits: "0 or more; with a runtime at most 100",
-			MPIJob: jobField("spec.runPolicy.backoffLimit"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/max-restarts]").only(withMPI),
+			Differs: "An attempt that Kubernetes ended, to preempt a pod or drain a node, does not count",
+			MPIJob:  jobField("spec.runPolicy.backoffLimit"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/max-restarts]").only(withMPI),
 		},
 		{
 			Name: "deadline", Flag: "deadline", Python: "deadline", Form: "hours", Text: "Maximum run time of the job, such as 4h (0 for no limit)", Limits: wholeSeconds,

@@ -797,8 +797,9 @@ class MPIJob:
         annotations: Annotations of the job.
         run_as_user: The number of the user that the pods run as; by default the image's own, or the runtime's. With a
             runtime it requires Kubeflow Trainer v2.2.
-        retries: How often the job is tried again when it fails; by default never, or with a runtime the runtime's
-            number. A retry replaces workers that failed; with a runtime, all pods.
+        retries: How often the job is tried again when it fails; by default never, or as a runtime that is not the
+            operator's says. A retry replaces workers that failed; with a runtime, all pods. An attempt that Kubernetes
+            ended, to preempt a pod or drain a node, does not count.
         deadline: The longest time that the job may take, in seconds or such as ``"4h"``.
         ttl: The time from the job's end until it is deleted, in seconds or such as ``"24h"``; by default it is kept.
             Its report is always kept.
@@ -807,7 +808,8 @@ class MPIJob:
         profile: Count and time the calls of MPI in each rank.
         wait_for_quota: Wait if the quotas of the namespace have no room for the job now; by default it is refused.
         gang_timeout: Schedule all pods together, and give up an attempt after this time, in seconds or such as
-            ``"10m"``; by default the cluster's or the runtime's.
+            ``"10m"``; by default the cluster's or the runtime's. With a runtime and without a queue, a job of which no
+            pod has a node waits without a limit; set a deadline to end it.
         grace_period: The time that programs have to end after SIGTERM, in seconds or such as ``"2m"``; by default 30 s.
             With a runtime it requires Kubeflow Trainer v2.2.
         suspend: Create the job suspended.
