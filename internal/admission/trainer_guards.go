@@ -135,7 +135,8 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 	}
 	converted, slower := c.AdmitRDMA(ctx, converted)
 	warnings = append(warnings, slower...)
-	found := c.PreflightTrainJob(ctx, converted, settings.NetworkPolicies)
+	found := c.PreflightTrainJob(ctx, converted, settings.NetworkPolicies, func(role mpi.Role, path string) string { return trainjob.FieldOf(job, *used, role, path) })
+	errs = withoutRepeats(errs, found.Errs)
 	never, full, more := checkRoom(request.Operation, converted, found, true)
 	tooLarge, warned := checkNodes(converted, found, gangs.MayGetNodes())
 	warned = append(warned, c.DeniedConnections(ctx, converted, settings, connections)...)

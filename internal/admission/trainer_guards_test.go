@@ -1,14 +1,20 @@
 package admission
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"opendatahub.io/mpijob/internal/cluster"
@@ -91,6 +97,46 @@ func TestTrainJobsAreWarnedOfDeniedConnections(t *testing.T) {
 				t.Errorf("the answer is %+v, want a warning: %v", answer, test.warned)
 			}
 		})
+	}
+}
+
+// TestInvalidPodsOfTrainJobsAreRefused: a TrainJob whose pods the API server refuses because of its own fields is refused.
+func TestInvalidPodsOfTrainJobsAreRefused(t *testing.T) {
+	_, job, used := jobSetOf(t)
+	for path, value := range map[string]any{
+		"numNodes": int64(2), "command": []any{"mpirun", "pi"}, "env": []any{map[string]any{"name": "A=B", "value": "c"}},
+		"resourcesPerNode": map[string]any{"requests": map[string]any{"memory": "2Gi"}, "limits": map[string]any{"memory": "1Gi"}},
+	} {
+		if err := unstructured.SetNestedField(job.Object, value, "spec", "trainer", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	main := field.NewPath("spec", "containers").Index(0)
+	api := mpitest.FakeAPI().WithObjects(used).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "preflight-", field.ErrorList{
+				field.Invalid(main.Child("env").Index(0).Child("name"), "A=B", "must not contain '='"),
+				field.Invalid(main.Child("resources", "requests"), "2Gi", "must be less than or equal to memory limit of 1Gi"),
+			})
+		},
+	}).Build()
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: "ns", Name: "pi", Object: rawOf(t, job)}}
+	answer := guardTrainJob(t.Context(), api, cluster.New(api, api, nil, clock.RealClock{}), plan.Settings{}, noGangs{}, request)
+	if answer.Allowed || answer.Result == nil {
+		t.Fatal("the job is admitted")
+	}
+	var got []string
+	for _, cause := range answer.Result.Details.Causes {
+		got = append(got, cause.Field+": "+cause.Message)
+	}
+	want := []string{
+		`spec.trainer.resourcesPerNode.requests[memory]: Invalid value: "2Gi": must be at most its limit, 1Gi`,
+		`spec.trainer.env[0].name: Invalid value: "A=B": must not contain '='`,
+	}
+	for i := range want {
+		if len(got) != len(want) || got[i] != want[i] {
+			t.Fatalf("it is refused for %q, want %q", got, want)
+		}
 	}
 }
 

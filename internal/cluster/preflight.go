@@ -54,18 +54,28 @@ func (c *Cluster) Preflight(ctx context.Context, job mpi.Job, settings plan.Sett
 	return c.preflight(ctx, job, probes, objects)
 }
 
-// PreflightTrainJob is Preflight for a TrainJob. It only checks limits: Kubeflow Trainer adds more to its pods than
-// is known here.
-func (c *Cluster) PreflightTrainJob(ctx context.Context, job mpi.Job, isolated bool) Preflight {
+// FieldOf returns the user's field that sets a field of the launcher's or a worker's pod; "" if the user does not set it.
+type FieldOf func(role mpi.Role, path string) string
+
+// PreflightTrainJob is Preflight for a TrainJob. What its runtime makes invalid is a warning: Kubeflow Trainer adds more to its pods
+// than is known here.
+func (c *Cluster) PreflightTrainJob(ctx context.Context, job mpi.Job, isolated bool, fieldOf FieldOf) Preflight {
 	at := job.Fields.WorkerTemplate
 	probes := []probe{
 		newProbe(mpi.RoleLauncher, 1, *job.Launcher.Template.DeepCopy(), at),
 		newProbe(mpi.RoleWorker, job.MinWorkers(), *job.Workers.Template.DeepCopy(), at),
 	}
 	for i := range probes {
-		probes[i].containers, probes[i].class, probes[i].isPerNode = at.Child("resourcesPerNode"), job.Fields.Launch.Child("name"), true
-		if spec := &probes[i].template.Spec; spec.RestartPolicy == "" {
-			spec.RestartPolicy = corev1.RestartPolicyNever
+		probe := &probes[i]
+		probe.containers, probe.class, probe.isPerNode = at.Child("resourcesPerNode"), job.Fields.Launch.Child("name"), true
+		probe.fieldOf = func(path string) string { return fieldOf(probe.role, path) }
+		if probe.template.Spec.RestartPolicy == "" {
+			probe.template.Spec.RestartPolicy = corev1.RestartPolicyNever
+		}
+		for _, name := range trainerVolumes {
+			if !slices.ContainsFunc(probe.template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == name }) {
+				probe.template.Spec.Volumes = append(probe.template.Spec.Volumes, corev1.Volume{Name: name})
+			}
 		}
 	}
 	// JobSet creates the Service and a Job for each role, Trainer the other objects
@@ -74,10 +84,11 @@ func (c *Cluster) PreflightTrainJob(ctx context.Context, job mpi.Job, isolated b
 	if isolated {
 		objects["networkpolicies.networking.k8s.io"] = 1
 	}
-	found := c.preflight(ctx, job, probes, objects)
-	found.Errs, found.Warnings = nil, nil
-	return found
+	return c.preflight(ctx, job, probes, objects)
 }
+
+// trainerVolumes are the volumes that Trainer adds to the pods of MPI jobs, which containers may mount (trainer/v2/pkg/constants).
+var trainerVolumes = []string{"mpi-ssh-auth", "mpi-hostfile"}
 
 func (c *Cluster) preflight(ctx context.Context, job mpi.Job, probes []probe, objects map[string]int64) Preflight {
 	ctx, cancel := context.WithTimeout(ctx, preflightTimeout)
@@ -124,9 +135,7 @@ func (c *Cluster) preflight(ctx context.Context, job mpi.Job, probes []probe, ob
 		}
 	}
 	for _, answer := range answers {
-		found.Errs = append(found.Errs, answer.Errs...)
-		found.Refused = append(found.Refused, answer.Refused...)
-		found.Warnings = append(found.Warnings, answer.Warnings...)
+		found.add(answer)
 	}
 	found.Warnings = slices.DeleteFunc(found.Warnings, func(text string) bool {
 		// The shortage of the whole job includes it.
@@ -135,6 +144,26 @@ func (c *Cluster) preflight(ctx context.Context, job mpi.Job, probes []probe, ob
 		})
 	})
 	return found
+}
+
+// add adds what the API server answered about a pod. A field of a TrainJob may be in both of its pods.
+func (p *Preflight) add(answer Preflight) {
+	p.Errs, p.Refused = appendNew(p.Errs, answer.Errs), appendNew(p.Refused, answer.Refused)
+	for _, text := range answer.Warnings {
+		if !slices.Contains(p.Warnings, text) {
+			p.Warnings = append(p.Warnings, text)
+		}
+	}
+}
+
+// appendNew adds errors that are not in a list.
+func appendNew(errs, others field.ErrorList) field.ErrorList {
+	for _, err := range others {
+		if !slices.ContainsFunc(errs, func(have *field.Error) bool { return have.Error() == err.Error() }) {
+			errs = append(errs, err)
+		}
+	}
+	return errs
 }
 
 // leaving returns the pods of a namespace that will soon be deleted but still count in its quotas: terminating pods,
@@ -165,6 +194,8 @@ type probe struct {
 	at, containers, class *field.Path
 	// isPerNode is whether containers is the path of a list of resources, not of containers.
 	isPerNode bool
+	// fieldOf returns the user's field that sets a field of the pod, or ""; nil if the user wrote the template.
+	fieldOf func(path string) string
 }
 
 // dryRun creates a pod as a dry run. It returns the pod with the API server's defaults, or nil if it was refused.
@@ -176,7 +207,8 @@ func (c *Cluster) dryRun(ctx context.Context, job mpi.Job, of probe) (Preflight,
 		return Preflight{}, pod
 	case !answered:
 	case apierrors.IsInvalid(err):
-		return Preflight{Errs: podErrors(status.Status().Details, of.at)}, nil
+		errs, warnings := of.podErrors(job, status.Status().Details)
+		return Preflight{Errs: errs, Warnings: warnings}, nil
 	case apierrors.IsForbidden(err):
 		if refused := of.permanentRefusal(job, status.Status().Message); refused != nil {
 			return Preflight{Refused: field.ErrorList{refused}}, nil
@@ -302,17 +334,24 @@ func newProbe(role mpi.Role, count int32, template corev1.PodTemplateSpec, at *f
 	}
 }
 
-// podErrors converts the API server's errors about a pod to errors in the user's template.
-func podErrors(details *metav1.StatusDetails, template *field.Path) field.ErrorList {
+// podErrors converts the API server's errors about a pod to errors in the user's fields. Those about other fields, and of policies that
+// see more of a pod than its user wrote, are warnings.
+func (p probe) podErrors(job mpi.Job, details *metav1.StatusDetails) (errs field.ErrorList, warnings []string) {
 	if details == nil {
-		return nil
+		return nil, nil
 	}
-	var errs field.ErrorList
 	for _, cause := range details.Causes {
-		kind, at := field.ErrorType(cause.Type), template.String()+"."+cause.Field
+		kind, at := field.ErrorType(cause.Type), p.at.String()+"."+cause.Field
 		if cause.Field == "" {
 			// A ValidatingAdmissionPolicy refused it.
-			kind, at = field.ErrorTypeForbidden, template.String()
+			kind, at = field.ErrorTypeForbidden, p.at.String()
+		}
+		if p.fieldOf != nil {
+			if at = p.fieldOf(cause.Field); at == "" {
+				warnings = append(warnings, fmt.Sprintf("%s: the API server refuses the pods of the runtime %s with this job, so that it may not start: %s",
+					job.Fields.Launch.Child("name"), job.Runtime, strings.TrimPrefix(cause.Field+": "+cause.Message, ": ")))
+				continue
+			}
 		}
 		errs = append(errs, &field.Error{
 			Type: kind, BadValue: field.OmitValueType{},
@@ -320,5 +359,5 @@ func podErrors(details *metav1.StatusDetails, template *field.Path) field.ErrorL
 			Detail: strings.TrimPrefix(cause.Message, kind.String()+": "),
 		})
 	}
-	return errs
+	return errs, warnings
 }

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -63,6 +64,75 @@ func TestPreflightOfGatedPods(t *testing.T) {
 			found := cluster.New(api, api, nil, clock.RealClock{}).Preflight(t.Context(), job, plan.Settings{})
 			if isRefused := len(found.Errs) > 0; isRefused != (len(gates) > 0) {
 				t.Errorf("its errors are %v", found.Errs)
+			}
+		})
+	}
+}
+
+// TestPreflightOfTrainJobs: what the user of a TrainJob makes invalid is an error at the user's field, once for both pods. What the runtime,
+// a policy or Pod Security refuses is a warning. Volumes that Trainer adds are no error.
+func TestPreflightOfTrainJobs(t *testing.T) {
+	invalid := func(errs ...*field.Error) error {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "preflight-", errs)
+	}
+	at := field.NewPath("spec")
+	tests := map[string]struct {
+		answer         error
+		errs, warnings string
+	}{
+		"valid": {},
+		"the user's": {
+			answer: invalid(field.Invalid(at.Child("containers").Index(0).Child("env").Index(0).Child("name"), "A=B", "must not contain '='")),
+			errs:   `spec.trainer.env[0].name: Invalid value: "A=B": must not contain '='`,
+		},
+		"the runtime's": {
+			answer:   invalid(field.Required(at.Child("containers").Index(0).Child("image"), "")),
+			warnings: "spec.runtimeRef.name: the API server refuses the pods of the runtime mpi with this job, so that it may not start: spec.containers[0].image: Required value",
+		},
+		"a policy's": {
+			answer:   &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Code: 422, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: "no"}}}}},
+			warnings: "spec.runtimeRef.name: the API server refuses the pods of the runtime mpi with this job, so that it may not start: no",
+		},
+		"Pod Security": {
+			answer:   apierrors.NewForbidden(corev1.Resource("pods"), "preflight-", errors.New("violates PodSecurity")),
+			warnings: "spec.trainer: the API server currently refuses the pod: violates PodSecurity",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			api := mpitest.FakeAPI().WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
+					pod := object.(*corev1.Pod)
+					var volumes []string
+					for _, volume := range pod.Spec.Volumes {
+						volumes = append(volumes, volume.Name)
+					}
+					if !slices.Contains(volumes, "mpi-hostfile") || !slices.Contains(volumes, "mpi-ssh-auth") {
+						t.Errorf("the pod has the volumes %q, without Trainer's", volumes)
+					}
+					return test.answer
+				},
+			}).Build()
+			job := mpitest.Job(2, func(j *mpi.Job) {
+				j.External, j.Runtime = true, "mpi"
+				j.Fields.WorkerTemplate, j.Fields.Launch = at.Child("trainer"), at.Child("runtimeRef")
+			})
+			fieldOf := func(_ mpi.Role, path string) string {
+				if path == "spec.containers[0].env[0].name" {
+					return "spec.trainer.env[0].name"
+				}
+				return ""
+			}
+			found := cluster.New(api, api, nil, clock.RealClock{}).PreflightTrainJob(t.Context(), job, true, fieldOf)
+			var errs []string
+			for _, err := range found.Errs {
+				errs = append(errs, err.Error())
+			}
+			if got := strings.Join(errs, "; "); got != test.errs {
+				t.Errorf("the errors are %q, want %q", got, test.errs)
+			}
+			if got := strings.Join(found.Warnings, "; "); got != test.warnings {
+				t.Errorf("the warnings are %q, want %q", got, test.warnings)
 			}
 		})
 	}

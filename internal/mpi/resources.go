@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateResources applies the rules of the API server (k8s.io/kubernetes/pkg/apis/core/validation,
+// ValidateResources applies the rules of the API server (k8s.io/kubernetes/pkg/apis/core/validation,
 // ValidateContainerResourceRequirements), so that an invalid value is rejected with the job, and not later with its
 // pods.
-func validateResources(r corev1.ResourceRequirements, at *field.Path) field.ErrorList {
+func ValidateResources(r corev1.ResourceRequirements, at *field.Path) field.ErrorList {
 	errs := validateQuantities(r.Limits, at.Child("limits"))
 	if memory, limited := r.Limits[corev1.ResourceMemory]; limited && memory.Sign() > 0 && memory.Cmp(leastMemory) < 0 {
 		errs = append(errs, field.Invalid(at.Child("limits").Key(string(corev1.ResourceMemory)), memory.String(),

@@ -328,7 +328,7 @@ func validateContainers(containers []corev1.Container, at *field.Path) field.Err
 		if strings.TrimSpace(container.Image) == "" {
 			errs = append(errs, field.Required(here.Child("image"), "must be the image to run"))
 		}
-		errs = append(errs, validateResources(container.Resources, here.Child("resources"))...)
+		errs = append(errs, ValidateResources(container.Resources, here.Child("resources"))...)
 		errs = append(errs, validateWords(container.Command, here.Child("command"))...)
 		errs = append(errs, validateWords(container.Args, here.Child("args"))...)
 	}

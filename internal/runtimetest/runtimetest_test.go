@@ -107,8 +107,7 @@ func TestRefusals(t *testing.T) {
 		"no MPI":                  {newTest(), &trainjob.Runtime{}, Cluster{}, "is not an MPI runtime"},
 		"four launchers":          {newTest(), newRuntime(t, "numNodes: 1", "numNodes: 4"), Cluster{}, "4 launchers"},
 		"too few allowed": {
-			newTest(), newRuntime(t, "OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/max-workers: '2'\nspec"), Cluster{},
-			"does not accept the test's job of 3 pods: spec.trainer.numNodes: Invalid value: 3: must be at most 2",
+			newTest(), newRuntime(t, "OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/max-workers: '2'\nspec"), Cluster{}, "does not accept the test's job of 3 pods: spec.trainer.numNodes: Invalid value: 3: must be at most 2",
 		},
 		"too many required": {
 			newTest(), newRuntime(t, "OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/min-workers: '1000'\nspec"), Cluster{}, "spec.trainer.numNodes: Invalid value: 64: must be at least 1000",

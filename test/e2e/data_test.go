@@ -273,11 +273,16 @@ func mountClaim(job *kubeflow.MPIJob) {
 // claimMounted is what a TrainJob says to have the same, in the words of the cluster's Trainer.
 func claimMounted(t *testing.T) string {
 	t.Helper()
-	const pod = "spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}], containers: [{name: node, volumeMounts: [{name: data, mountPath: /data}]}]}"
+	return podsPatched(t, "spec: {volumes: [{name: data, persistentVolumeClaim: {claimName: data}}], containers: [{name: node, volumeMounts: [{name: data, mountPath: /data}]}]}")
+}
+
+// podsPatched is what a TrainJob says to change launcher and workers, in the words of the cluster's Trainer.
+func podsPatched(t *testing.T, pod string) string {
+	t.Helper()
 	if !takesPatches(t) {
 		return "  podTemplateOverrides: [{targetJobs: [{name: launcher}, {name: node}], " + pod + "}]"
 	}
-	const template = "template: {spec: {template: {" + pod + "}}}"
+	template := "template: {spec: {template: {" + pod + "}}}"
 	return "  runtimePatches: [{manager: example.com/me, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: launcher, " + template + "}, {name: node, " + template + "}]}}}}]"
 }
 

@@ -436,11 +436,20 @@ func TestTrainJobRestarts(t *testing.T) {
 }
 
 // TestTrainJobSurvivesEvictions: all pods are started again if one is evicted, as by a drain of its node, and the program's own failure
-// ends the job afterwards all the same.
+// ends the job afterwards all the same: at once without retries, and after one more attempt with one, of which the eviction costs none.
 func TestTrainJobSurvivesEvictions(t *testing.T) {
 	t.Parallel()
-	for _, role := range []string{"node", "launcher"} {
-		t.Run(role, func(t *testing.T) {
+	for name, test := range map[string]struct {
+		role, retries string
+		attempts      int32
+	}{
+		"worker":                  {role: "node", attempts: 2},
+		"launcher":                {role: "launcher", attempts: 2},
+		"worker, without retries": {role: "node", retries: "0", attempts: 2},
+		"worker, with a retry":    {role: "node", retries: "1", attempts: 3},
+		"launcher, with a retry":  {role: "launcher", retries: "1", attempts: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
 			parallel(t, 2)
 			namespace := newNamespace(t)
 			runtimeIn(t, namespace, "mpi-openmpi")
@@ -448,6 +457,9 @@ func TestTrainJobSurvivesEvictions(t *testing.T) {
 			create(t, configMap(namespace, "attempt", "seconds", "600"))
 			job := trainJob(t, namespace, "{numNodes: 2, command: [sh, -c, 'mpirun -n 2 ranks --sleep $SECONDS_TO_SLEEP && exit 3'], "+
 				"env: [{name: SECONDS_TO_SLEEP, valueFrom: {configMapKeyRef: {name: attempt, key: seconds}}}]}")
+			if test.retries != "" {
+				job.SetAnnotations(map[string]string{mpi.AnnotationMaxRestarts: test.retries})
+			}
 			createTrainJob(t, job)
 			reported(t, trainjob.Kind, namespace, job.GetName(), "its ranks run", func(seen v1alpha1.JobReportStatus) error {
 				if seen.Phase != v1alpha1.PhaseRunning || !strings.Contains(printed(t, job), "sum 1") {
@@ -459,14 +471,14 @@ func TestTrainJobSurvivesEvictions(t *testing.T) {
 			if err := api.Update(t.Context(), second); err != nil {
 				t.Fatal(err)
 			}
-			pod := trainerPods(t, job, role)[0]
+			pod := trainerPods(t, job, test.role)[0]
 			if err := logs.CoreV1().Pods(namespace).EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod.Name}}); err != nil {
 				t.Fatal(err)
 			}
 			ends(t, job, "Failed")
-			eventually(t, "the report has both attempts", time.Minute, func() error {
+			eventually(t, "the report has all attempts", time.Minute, func() error {
 				report := reportOf(t, trainjob.Kind, namespace, job.GetName())
-				if report == nil || report.Status.Run == nil || report.Status.Run.Attempts != 2 {
+				if report == nil || report.Status.Run == nil || report.Status.Run.Attempts != test.attempts {
 					return fmt.Errorf("it is %+v", report)
 				}
 				i := slices.IndexFunc(report.Status.Timeline, func(e v1alpha1.TimelineEntry) bool { return e.Event == codes.LauncherRestarted })
@@ -507,6 +519,7 @@ func clientWith(t *testing.T, w *warnings, change func(*rest.Config)) client.Cli
 
 // TestTrainerFaultsAreRefused: the mistakes that Trainer runs as something else, in runtimes and in TrainJobs.
 func TestTrainerFaultsAreRefused(t *testing.T) {
+	needTrainer(t)
 	t.Parallel()
 	limits := []string{
 		`mpi.opendatahub.io/max-workers: "100"`, "mpi.opendatahub.io/max-workers: '4'\n    mpi.opendatahub.io/required-node-labels: pool=mpi",
@@ -515,6 +528,8 @@ func TestTrainerFaultsAreRefused(t *testing.T) {
 	tests := map[string]struct {
 		runtime []string
 		trainer string
+		// rest are further lines of the TrainJob.
+		rest string
 		// refused are parts of the one message; warned are parts of warnings.
 		runtimeRefused, refused, warned []string
 	}{
@@ -525,6 +540,20 @@ func TestTrainerFaultsAreRefused(t *testing.T) {
 		"every limit": {
 			runtime: limits, trainer: "{numNodes: 5, command: [ranks], resourcesPerNode: {limits: {nvidia.com/gpu: 3}}}",
 			refused: []string{"must be at most 4", "must be at most 2 GPUs", `job "launcher" must have pool: mpi`, `job "node" must have pool: mpi`},
+		},
+		"sizes that no pod has": {
+			trainer: "{numNodes: 2, command: [ranks], resourcesPerNode: {requests: {memory: 2Gi, nvidia.com/gpu: 1}, limits: {memory: 512Mi}}}",
+			refused: []string{`spec.trainer.resourcesPerNode.requests[memory]: Invalid value: "2Gi": must be at most its limit, 512Mi`, "spec.trainer.resourcesPerNode.limits[nvidia.com/gpu]: Required value"},
+		},
+		"an invalid variable": {trainer: "{numNodes: 2, command: [ranks], env: [{name: 'A=B', value: c}]}", refused: []string{"spec.trainer.env[0].name: Invalid value"}},
+		"a mount without a volume": {
+			trainer: "{numNodes: 2, command: [ranks]}",
+			rest:    podsPatched(t, "spec: {containers: [{name: node, volumeMounts: [{name: none, mountPath: /data}]}]}"),
+			refused: []string{`.spec.containers[0].volumeMounts[0].name: Not found: "none"`},
+		},
+		"a runtime that Pod Security refuses": {
+			runtime: []string{"allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true"}, trainer: "{numNodes: 2, command: [ranks]}",
+			warned: []string{"spec.trainer: the API server currently refuses the pod: violates PodSecurity"},
 		},
 		"1 node":         {trainer: "{numNodes: 1, command: [ranks]}", warned: []string{"1 makes 2 pods with ranks"}},
 		"slots and GPUs": {trainer: "{numNodes: 2, numProcPerNode: 4, command: [ranks], resourcesPerNode: {limits: {nvidia.com/gpu: 2}}}", warned: []string{"4 ranks per node with 2 GPUs"}},
@@ -541,7 +570,7 @@ func TestTrainerFaultsAreRefused(t *testing.T) {
 			if test.trainer == "" {
 				return
 			}
-			refusedWith(t, submit(t, by, trainJob(t, namespace, test.trainer, "  suspend: true")), test.refused)
+			refusedWith(t, submit(t, by, trainJob(t, namespace, test.trainer, "  suspend: true", test.rest)), test.refused)
 			for _, want := range test.warned {
 				if !strings.Contains(strings.Join(heard.texts, "\n"), want) {
 					t.Errorf("warnings are %q, want %q", heard.texts, want)

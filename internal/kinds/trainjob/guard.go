@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -113,6 +114,9 @@ func check(before map[string]string, job TrainJob, used Runtime) (errs field.Err
 	} else if job.Annotations[mpi.AnnotationScheduleTimeout] != "" && !used.mayBeGated() {
 		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, whose pods another scheduler places together, or JobSet creates in order; set the timeout of that scheduler",
 			annotations.Key(mpi.AnnotationScheduleTimeout), used.Name))
+	} else if waitsWithoutLimit(job) && before[mpi.AnnotationScheduleTimeout] != job.Annotations[mpi.AnnotationScheduleTimeout] {
+		warnings = append(warnings, fmt.Sprintf("%s: only limits how long some of the pods hold nodes while others have none. Without a queue, a job of which no pod has a node waits without a limit; to end it, set %s",
+			annotations.Key(mpi.AnnotationScheduleTimeout), fields.Deadline))
 	}
 	if !used.IsMPI() {
 		return append(errs, CheckLimits(job, used)...), warnings
@@ -123,9 +127,16 @@ func check(before map[string]string, job TrainJob, used Runtime) (errs field.Err
 	errs = append(errs, unusable(job, append(checkNumNodes(used), gangFaults(used)...))...)
 	errs = append(errs, checkName(job, used)...)
 	errs = append(errs, checkSlots(job)...)
+	errs = append(errs, mpi.ValidateResources(ptr.Deref(job.trainer().ResourcesPerNode, corev1.ResourceRequirements{}), sizePath)...)
 	errs = append(errs, CheckLimits(job, used)...)
 	errs = append(errs, checkCommand(job, used)...)
 	return errs, append(warnings, warn(job, used)...)
+}
+
+// waitsWithoutLimit reports whether a TrainJob sets a time for the placement of its pods that does not end it while none of them has a
+// node: only Trainer can let it fail (see Convert).
+func waitsWithoutLimit(job TrainJob) bool {
+	return job.Annotations[mpi.AnnotationScheduleTimeout] != "" && job.Labels[mpi.LabelQueue] == "" && job.Spec.ActiveDeadlineSeconds == nil
 }
 
 // unusable returns the faults of a runtime as errors of a TrainJob that names it.
@@ -309,7 +320,7 @@ func warnPatches(job TrainJob, used Runtime) (warnings []string) {
 	}
 	for i, patch := range job.Spec.RuntimePatches {
 		for j, of := range patch.TrainingRuntimeSpec.Template.Spec.ReplicatedJobs {
-			unknown(spec.Child("runtimePatches").Index(i).Child("trainingRuntimeSpec", "template", "spec", "replicatedJobs").Index(j), of.Name)
+			unknown(replicatedJobAt(i, j), of.Name)
 		}
 	}
 	for i, override := range job.Spec.PodTemplateOverrides {

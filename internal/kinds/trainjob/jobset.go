@@ -337,8 +337,8 @@ const (
 	exitDisrupted = 75
 )
 
-// restart has JobSet start the whole job again after a failure as often as the job says. Pods of the attempt before must be gone by
-// then: they have the same host names. Disruptions, which do not count, are restarted as the runtime says if the job allows no restart,
+// restart has JobSet start the whole job again after a failure as often as the job requests. Pods of the attempt before must be gone by
+// then: they have the same host names. Disruptions, which do not count, are restarted as the runtime sets if the job allows no restart,
 // and without a limit if it allows some: JobSet has only one counter.
 func restart(jobSet tree, job TrainJob) error {
 	limit, errs := mpi.ParseMaxRestarts(job.Annotations)
@@ -386,7 +386,7 @@ func endFailedProgram(policy tree) {
 }
 
 // jobsWithDisruptions returns the names of the jobs of a JobSet that fail with the reason PodFailurePolicy only if a pod was disrupted:
-// Kubernetes or the agent says so. Other runtimes may end a job by a podFailurePolicy because of its program.
+// Kubernetes or the agent reports this. Other runtimes may end a job by a podFailurePolicy because of its program.
 func jobsWithDisruptions(jobSet tree) (names []any) {
 	for _, job := range list(at(jobSet, "spec"), "replicatedJobs") {
 		var spec struct {

@@ -36,7 +36,7 @@ func checkPodLabels(job TrainJob) field.ErrorList {
 	}
 	for i, patch := range job.Spec.RuntimePatches {
 		for j, of := range patch.TrainingRuntimeSpec.Template.Spec.ReplicatedJobs {
-			check(spec.Child("runtimePatches").Index(i).Child("trainingRuntimeSpec", "template", "spec", "replicatedJobs").Index(j).Child("template", "spec", "template"), of.Template.Spec.Template)
+			check(replicatedJobAt(i, j).Child("template", "spec", "template"), of.Template.Spec.Template)
 		}
 	}
 	for i, override := range job.Spec.PodTemplateOverrides {

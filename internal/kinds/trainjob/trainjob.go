@@ -7,6 +7,7 @@
 package trainjob
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -135,15 +137,20 @@ type PodPatch struct {
 		Affinity     *corev1.Affinity    `json:"affinity,omitempty"`
 		Tolerations  []corev1.Toleration `json:"tolerations,omitempty"`
 		Volumes      []corev1.Volume     `json:"volumes,omitempty"`
-		Containers   []ContainerPatch    `json:"containers,omitempty"`
+
+		ServiceAccountName *string                    `json:"serviceAccountName,omitempty"`
+		SecurityContext    *corev1.PodSecurityContext `json:"securityContext,omitempty"`
+		InitContainers     []ContainerPatch           `json:"initContainers,omitempty"`
+		Containers         []ContainerPatch           `json:"containers,omitempty"`
 	} `json:"spec"`
 }
 
 // ContainerPatch is what a patch or override changes in a container of the pods, which it names.
 type ContainerPatch struct {
-	Name         string               `json:"name"`
-	Env          []corev1.EnvVar      `json:"env,omitempty"`
-	VolumeMounts []corev1.VolumeMount `json:"volumeMounts,omitempty"`
+	Name            string                  `json:"name"`
+	Env             []corev1.EnvVar         `json:"env,omitempty"`
+	VolumeMounts    []corev1.VolumeMount    `json:"volumeMounts,omitempty"`
+	SecurityContext *corev1.SecurityContext `json:"securityContext,omitempty"`
 }
 
 // Runtime is what is read of a TrainingRuntime or ClusterTrainingRuntime.
@@ -312,21 +319,34 @@ func (j TrainJob) trainer() Trainer { return ptr.Deref(j.Spec.Trainer, Trainer{}
 // patches are what the TrainJob changes in the pods of one of the runtime's jobs.
 func (j TrainJob) patches(of *ReplicatedJob) []PodPatch {
 	var all []PodPatch
-	for _, patch := range j.Spec.RuntimePatches {
-		for _, job := range patch.TrainingRuntimeSpec.Template.Spec.ReplicatedJobs {
+	j.eachPatch(of, func(_ *field.Path, patch PodPatch) { all = append(all, patch) })
+	return all
+}
+
+// eachPatch calls a function with what the TrainJob changes in the pods of one of the runtime's jobs, and its path.
+func (j TrainJob) eachPatch(of *ReplicatedJob, visit func(at *field.Path, patch PodPatch)) {
+	if of == nil {
+		return
+	}
+	for i, patch := range j.Spec.RuntimePatches {
+		for k, job := range patch.TrainingRuntimeSpec.Template.Spec.ReplicatedJobs {
 			if job.Name == of.Name {
-				all = append(all, job.Template.Spec.Template)
+				visit(replicatedJobAt(i, k).Child("template", "spec", "template"), job.Template.Spec.Template)
 			}
 		}
 	}
-	for _, override := range j.Spec.PodTemplateOverrides {
+	for i, override := range j.Spec.PodTemplateOverrides {
 		for _, job := range override.TargetJobs {
 			if job.Name == of.Name {
-				all = append(all, override.PodPatch)
+				visit(spec.Child("podTemplateOverrides").Index(i), override.PodPatch)
 			}
 		}
 	}
-	return all
+}
+
+// replicatedJobAt is the path of a job in a patch of the runtime.
+func replicatedJobAt(patch, job int) *field.Path {
+	return spec.Child("runtimePatches").Index(patch).Child("trainingRuntimeSpec", "template", "spec", "replicatedJobs").Index(job)
 }
 
 // nodeSelector is that of the pods of one of the runtime's jobs, with what the TrainJob changes in it.
@@ -339,8 +359,8 @@ func (j TrainJob) nodeSelector(of *ReplicatedJob) map[string]string {
 	return selector
 }
 
-// patch adds to the pods of one of the runtime's jobs what the TrainJob says about their nodes, volumes and variables. Those of the same
-// name or path are replaced.
+// patch adds to the pods of one of the runtime's jobs what the TrainJob says about their nodes, volumes, variables, accounts and users.
+// Those of the same name or path are replaced.
 func (j TrainJob) patch(of *ReplicatedJob, pod *corev1.PodSpec) {
 	if selector := j.nodeSelector(of); len(selector) > 0 {
 		pod.NodeSelector = selector
@@ -350,16 +370,41 @@ func (j TrainJob) patch(of *ReplicatedJob, pod *corev1.PodSpec) {
 		if patch.Spec.Affinity != nil {
 			pod.Affinity = patch.Spec.Affinity
 		}
+		if patch.Spec.ServiceAccountName != nil {
+			pod.ServiceAccountName = *patch.Spec.ServiceAccountName
+		}
+		pod.SecurityContext = merged(pod.SecurityContext, patch.Spec.SecurityContext)
 		pod.Volumes = replaced(pod.Volumes, patch.Spec.Volumes, func(v corev1.Volume) string { return v.Name })
-		for _, change := range patch.Spec.Containers {
-			for i := range pod.Containers {
-				if c := &pod.Containers[i]; c.Name == change.Name {
-					c.Env = replaced(c.Env, change.Env, func(e corev1.EnvVar) string { return e.Name })
-					c.VolumeMounts = replaced(c.VolumeMounts, change.VolumeMounts, func(m corev1.VolumeMount) string { return m.MountPath })
-				}
+		patchContainers(pod.InitContainers, patch.Spec.InitContainers)
+		patchContainers(pod.Containers, patch.Spec.Containers)
+	}
+}
+
+func patchContainers(containers []corev1.Container, changes []ContainerPatch) {
+	for _, change := range changes {
+		for i := range containers {
+			if c := &containers[i]; c.Name == change.Name {
+				c.Env = replaced(c.Env, change.Env, func(e corev1.EnvVar) string { return e.Name })
+				c.VolumeMounts = replaced(c.VolumeMounts, change.VolumeMounts, func(m corev1.VolumeMount) string { return m.MountPath })
+				c.SecurityContext = merged(c.SecurityContext, change.SecurityContext)
 			}
 		}
 	}
+}
+
+// merged returns an object with the fields that another one sets.
+func merged[T any](have, set *T) *T {
+	if set == nil {
+		return have
+	}
+	both := new(T)
+	for _, one := range []*T{have, set} {
+		// What was decoded from JSON can be encoded.
+		if data, err := json.Marshal(one); err == nil && one != nil {
+			_ = json.Unmarshal(data, both)
+		}
+	}
+	return both
 }
 
 // replaced returns a list with others added, in place of those with the same key.

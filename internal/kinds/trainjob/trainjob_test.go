@@ -142,6 +142,10 @@ func TestCheck(t *testing.T) {
 		"limits and requests": {trainer: "{numNodes: 4, command: [mpirun, pi], resourcesPerNode: {limits: {cpu: 8}, requests: {cpu: 4}}}"},
 		"no number of nodes":  {trainer: "{command: [mpirun, pi]}", warnings: []string{"spec.trainer.numNodes: 1 makes 2 pods"}},
 		"a runtime of faults": {trainer: "{numNodes: 4, command: [mpirun, pi]}", change: []string{"numNodes: 1", "numNodes: 4"}, want: []string{"spec.runtimeRef.name: Invalid value: \"mpi\": cannot be used"}},
+		"sizes that no pod has": {
+			trainer: "{numNodes: 4, command: [mpirun, pi], resourcesPerNode: {requests: {memory: 2Gi, nvidia.com/gpu: 1}, limits: {memory: 512Mi}}}",
+			want:    []string{`spec.trainer.resourcesPerNode.requests[memory]: Invalid value: "2Gi": must be at most its limit, 512Mi`, "spec.trainer.resourcesPerNode.limits[nvidia.com/gpu]: Required value: must be 1, equal to its request"},
+		},
 		"slots and GPUs": {
 			trainer: "{numNodes: 4, numProcPerNode: 2, command: [mpirun, pi], resourcesPerNode: {limits: {nvidia.com/gpu: 4}}}", warnings: []string{"2 ranks per node with 4 GPUs"},
 		},
@@ -495,18 +499,20 @@ func TestScheduleTimeout(t *testing.T) {
 	for name, test := range map[string]struct {
 		own, runtimes, labels map[string]string
 		change                []string
+		deadline              *int64
 		want                  time.Duration
-		isSet                 bool
+		isSet, isUnlimited    bool
 	}{
 		"by default":       {want: 10 * time.Minute},
 		"of the runtime":   {runtimes: runtimes, want: 5 * time.Minute},
-		"of the job":       {own: own, runtimes: runtimes, want: 90 * time.Second},
+		"of the job":       {own: own, runtimes: runtimes, want: 90 * time.Second, isUnlimited: true},
+		"with a deadline":  {own: own, deadline: new(int64(600)), want: 90 * time.Second},
 		"in a queue":       {own: own, labels: queue, want: 90 * time.Second, isSet: true},
 		"jobs in an order": {own: own, change: ordered, want: 10 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from, used := job(t, "{numNodes: 4, command: [mpirun, pi]}"), base(t, test.change...)
-			from.Annotations, from.Labels = test.own, test.labels
+			from.Annotations, from.Labels, from.Spec.ActiveDeadlineSeconds = test.own, test.labels, test.deadline
 			maps.Copy(used.Annotations, test.runtimes)
 			got := trainjob.Convert(from, used).Gang
 			if got.Timeout != test.want || got.TimeoutSet != test.isSet {
@@ -515,6 +521,13 @@ func TestScheduleTimeout(t *testing.T) {
 			_, warnings := trainjob.Check(from, used)
 			if isWarned := strings.Contains(fmt.Sprint(warnings), "schedule-timeout-seconds]: has no effect with the runtime"); isWarned != (test.change != nil) {
 				t.Errorf("the warnings are %q", warnings)
+			}
+			const unlimited = "a job of which no pod has a node waits without a limit; to end it, set spec.activeDeadlineSeconds"
+			if isWarned := strings.Contains(fmt.Sprint(warnings), unlimited); isWarned != test.isUnlimited {
+				t.Errorf("the warnings are %q, want that it is not limited: %t", warnings, test.isUnlimited)
+			}
+			if _, again := trainjob.CheckChange(from, from, used); strings.Contains(fmt.Sprint(again), unlimited) {
+				t.Errorf("a change of something else warns again: %q", again)
 			}
 		})
 	}
