@@ -43,7 +43,7 @@ func ToV2beta1(from map[string]any, options Options) (Result, field.ErrorList) {
 	} else {
 		c.replicated()
 	}
-	c.policy()
+	c.policy(version)
 	c.tell(Changed, "", "", "the agent starts the ranks instead of \"kubectl exec\"; the launcher needs no kubectl and no rights for it")
 	if len(c.errs) > 0 {
 		return Result{}, c.errs
@@ -210,8 +210,10 @@ func (c *toV2beta1) idle(template tree, at string) {
 	}
 }
 
-// policy moves the fields next to runPolicy into it, and reports the fields that no longer exist.
-func (c *toV2beta1) policy() {
+// policy moves the fields next to runPolicy into it, and reports the fields that no longer exist. In v1 the launcher was a
+// pod, and the job failed with it; in the other versions it was a batch Job with the same default as in v2beta1
+// (mpi-operator, newLauncher in pkg/controllers).
+func (c *toV2beta1) policy(version string) {
 	policy, _ := taken[tree](&c.conversion, "spec", "runPolicy")
 	if policy == nil {
 		policy = tree{}
@@ -234,6 +236,11 @@ func (c *toV2beta1) policy() {
 	}
 	if policy["schedulingPolicy"] != nil {
 		c.tell(Todo, "spec.runPolicy.schedulingPolicy", "spec.runPolicy.schedulingPolicy", "kept; whether it has an effect depends on the gang scheduler of the cluster. To use a queue of Kueue, set the label %s", mpi.LabelQueue)
+	}
+	never := look(c.spec, "mpiReplicaSpecs", "Launcher")["restartPolicy"] == string(corev1.RestartPolicyNever)
+	if _, have := policy["backoffLimit"]; version == "v1" && never && !have {
+		policy["backoffLimit"] = int64(0)
+		c.tell(Changed, "", "spec.runPolicy.backoffLimit", "set to 0: in v1 a job with restartPolicy Never failed with its launcher; the default in v2beta1 is 6 retries")
 	}
 	set(c.spec, "runPolicy", policy)
 }

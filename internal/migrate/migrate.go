@@ -220,8 +220,12 @@ func Explain(changes []Change) string {
 			fmt.Fprintln(&b, titles[first.Effect])
 			last = first.Effect
 		}
+		next := i + 1
+		for next < len(changes) && alike(first, changes[next]) {
+			next++
+		}
 		var where []string
-		for ; i < len(changes) && alike(first, changes[i], len(where)); i++ {
+		for ; i < next; i++ {
 			if at := changes[i].where(); at != "" {
 				where = append(where, at)
 			}
@@ -232,9 +236,9 @@ func Explain(changes []Change) string {
 	return b.String()
 }
 
-// alike reports whether a change is the first one of a line, or has the same text as the first one.
-func alike(first, next Change, before int) bool {
-	return before == 0 || next.Effect == first.Effect && next.Text == first.Text && next.Text != "" && first.To == "" && next.To == ""
+// alike reports whether two changes share a line: they have the same effect and text, and their fields went nowhere.
+func alike(first, next Change) bool {
+	return next.Effect == first.Effect && next.Text == first.Text && next.Text != "" && first.To == "" && next.To == ""
 }
 
 // where returns the field before and after the change. The templates of an MPIJob are shortened to their roles.

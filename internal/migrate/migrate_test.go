@@ -152,6 +152,64 @@ func TestNoFieldIsLostWithoutAWord(t *testing.T) {
 	}
 }
 
+// TestExplainShowsEveryChange: each change stands below its own heading, with its own text, whatever stands before it.
+func TestExplainShowsEveryChange(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		changes []Change
+		want    string
+	}{
+		"no field before another effect": {
+			[]Change{{Changed, "", "", "the agent starts the ranks"}, {Lost, "spec.a", "", "there is no such field"}, {Todo, "", "", "check the image"}, {Todo, "spec.b", "", "remove it"}},
+			"Changed:\n  - the agent starts the ranks\nNot converted:\n  - spec.a: there is no such field\nTo do:\n  - check the image\n  - spec.b: remove it\n",
+		},
+		"no field before another text": {
+			[]Change{{Changed, "", "", "one"}, {Changed, "spec.a", "", "two"}, {Changed, "spec.b", "", "two"}, {Changed, "spec.c", "spec.d", "two"}},
+			"Changed:\n  - one\n  - spec.a, spec.b: two\n  - spec.c -> spec.d: two\n",
+		},
+		"fields that moved": {[]Change{{Moved, "spec.a", "spec.b", ""}, {Moved, "spec.c", "spec.d", ""}}, "Moved:\n  - spec.a -> spec.b\n  - spec.c -> spec.d\n"},
+		"nothing":           {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, Explain(test.changes)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRetriesOfOldJobs: a v1 job whose launcher was not restarted is not retried either, and its description says so.
+func TestRetriesOfOldJobs(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		version, launcher, policy string
+		want                      any
+	}{
+		"v1":                      {version: "v1", want: int64(0)},
+		"v1, Never":               {version: "v1", launcher: "restartPolicy: Never, ", want: int64(0)},
+		"v1, with a limit":        {version: "v1", policy: "runPolicy: {backoffLimit: 2}, ", want: int64(2)},
+		"v1, with an older field": {version: "v1", policy: "backoffLimit: 3, ", want: int64(3)},
+		"v1, OnFailure":           {version: "v1", launcher: "restartPolicy: OnFailure, "},
+		"v1alpha2":                {version: "v1alpha2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result, errs := ToV2beta1(read(t, []byte("{apiVersion: kubeflow.org/"+test.version+", kind: MPIJob, metadata: {name: pi}, spec: {"+test.policy+"mpiReplicaSpecs: {Launcher: {"+test.launcher+
+				"template: {spec: {containers: [{name: main, image: solver, command: [mpirun, solve]}]}}}}}}")), Options{})
+			if len(errs) > 0 {
+				t.Fatal(errs.ToAggregate())
+			}
+			if got := look(result.Object, "spec", "runPolicy")["backoffLimit"]; got != test.want {
+				t.Errorf("backoffLimit is %v, want %v", got, test.want)
+			}
+			if told := strings.Contains(Explain(result.Changes), "spec.runPolicy.backoffLimit: set to 0"); told != (test.want == int64(0)) {
+				t.Errorf("that it is 0 is explained: %v", told)
+			}
+		})
+	}
+}
+
 // TestBadInput: all that is wrong is told at once, at its field, with what to do.
 func TestBadInput(t *testing.T) {
 	t.Parallel()

@@ -231,7 +231,9 @@ func (c *toTrainJob) policy() {
 	if n, found := take(policy, "backoffLimit"); found {
 		retries = fmt.Sprint(n)
 	}
-	c.tell(Changed, "spec.runPolicy.backoffLimit", "", "a failed launcher is not retried (before: backoffLimit %s); to restart the whole job, set the annotation mpi.opendatahub.io/max-restarts", retries)
+	if retries != "0" {
+		c.tell(Changed, "spec.runPolicy.backoffLimit", "", "a failed launcher is not retried (before: backoffLimit %s); to restart the whole job, set the annotation mpi.opendatahub.io/max-restarts", retries)
+	}
 	if clean, found := take(policy, "cleanPodPolicy"); !found || clean != string(kubeflow.CleanPodPolicyAll) {
 		c.tell(Changed, "spec.runPolicy.cleanPodPolicy", "", "worker pods are deleted when the launcher succeeds; the JobReport keeps the last lines of their logs")
 	}
