@@ -25,8 +25,8 @@ type encryptionState struct {
 }
 
 // CheckEncryption returns why a job may not run: its namespace or the operator requires that the traffic between its pods is encrypted,
-// and nothing does so. It returns nil for a job without traffic between pods.
-func (c *Cluster) CheckEncryption(ctx context.Context, job mpi.Job, settings plan.Settings) field.ErrorList {
+// and nothing does so, or the pods communicate past what does. It returns nil for a job without traffic between pods.
+func (c *Cluster) CheckEncryption(ctx context.Context, job mpi.Job, settings plan.Settings) (errs field.ErrorList) {
 	if job.Pods() < 2 {
 		return nil
 	}
@@ -38,16 +38,19 @@ func (c *Cluster) CheckEncryption(ctx context.Context, job mpi.Job, settings pla
 		}
 		source = "the annotation " + mpi.AnnotationRequireEncryption + " of namespace " + job.Namespace
 	}
-	by, err := c.encryptedBy(ctx)
-	why := "nothing on this cluster is known to do so"
-	switch {
-	case len(by) > 0:
-		return nil
-	case err != nil:
-		why = fmt.Sprintf("it could not be found out whether anything does so (%v)", err)
+	required := source + " requires that the traffic between pods is encrypted"
+	if by, err := c.encryptedBy(ctx); len(by) == 0 {
+		why := "nothing on this cluster is known to do so"
+		if err != nil {
+			why = fmt.Sprintf("it could not be found out whether anything does so (%v)", err)
+		}
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "namespace"), fmt.Sprintf(
+			"%s, and %s; ask a cluster administrator to enable it in the cluster's network (docs/security.md), or use another namespace", required, why)))
 	}
-	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "namespace"), fmt.Sprintf(
-		"%s requires that the traffic between pods is encrypted, and %s; ask a cluster administrator to enable it in the cluster's network (docs/security.md), or use another namespace", source, why))}
+	for _, plaintext := range job.Plaintexts() {
+		errs = append(errs, field.Forbidden(plaintext.Field, fmt.Sprintf("%s, and no network plug-in encrypts %s; %s", required, plaintext.What, plaintext.Remedy)))
+	}
+	return errs
 }
 
 // requiresEncryption reports whether a namespace requires that the traffic between pods is encrypted. A value other than false does:

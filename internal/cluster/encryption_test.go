@@ -8,7 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -28,6 +30,7 @@ func TestCheckEncryption(t *testing.T) {
 		objects    []client.Object
 		fails      bool
 		alone      bool
+		change     func(*mpi.Job)
 		want       []string
 	}{
 		"nobody requires it":               {},
@@ -39,6 +42,33 @@ func TestCheckEncryption(t *testing.T) {
 		"the cluster encrypts":             {annotation: "true", objects: []client.Object{cilium}},
 		"it is unknown":                    {annotation: "true", fails: true, want: []string{"could not be found out", "no answer"}},
 		"one pod":                          {flag: true, alone: true},
+		"one pod in the host network":      {flag: true, alone: true, change: func(job *mpi.Job) { job.Launcher.Template.Spec.HostNetwork = true }},
+		"nobody requires it, and the pods are in the host network": {change: func(job *mpi.Job) { job.Workers.Template.Spec.HostNetwork = true }},
+		"past the network that encrypts": {
+			annotation: "true", objects: []client.Object{cilium},
+			change: func(job *mpi.Job) {
+				job.Launcher.Template.Annotations = map[string]string{mpi.MultusNetworks: "fabric/rdma", mpi.MultusDefaultNetwork: ""}
+				job.Workers.Template.Spec.HostNetwork = true
+			},
+			want: []string{
+				"spec.mpiReplicaSpecs[Launcher].template.metadata.annotations[k8s.v1.cni.cncf.io/networks]: Forbidden: the annotation mpi.opendatahub.io/require-encryption of namespace ns requires that the traffic between pods is encrypted, and no network plug-in encrypts secondary networks; remove the annotation k8s.v1.cni.cncf.io/networks",
+				"spec.mpiReplicaSpecs[Worker].template.spec.hostNetwork: Forbidden: ",
+			},
+		},
+		"a TrainJob past the network that encrypts": {
+			annotation: "true", objects: []client.Object{cilium},
+			change: func(job *mpi.Job) {
+				job.External, job.Fields.Launch = true, field.NewPath("spec", "runtimeRef")
+				job.Launcher.Template.Spec.HostNetwork, job.Workers.Template.Spec.HostNetwork = true, true
+			},
+			want: []string{"spec.runtimeRef: Forbidden: the annotation mpi.opendatahub.io/require-encryption of namespace ns requires that the traffic between pods is encrypted, and no network plug-in encrypts the host network; remove hostNetwork, in the job or its runtime\n"},
+		},
+		"past a network that does not encrypt": {
+			flag: true, change: func(job *mpi.Job) {
+				job.Workers.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"rdma/hca": resource.MustParse("1")}
+			},
+			want: []string{"nothing on this cluster", "spec.mpiReplicaSpecs[Worker].template.spec.containers[0].resources: Forbidden: the operator's flag --require-encryption requires that the traffic between pods is encrypted, and no network plug-in encrypts RDMA (rdma/hca); remove the request, and ranks communicate over TCP"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,13 +89,22 @@ func TestCheckEncryption(t *testing.T) {
 			if test.alone {
 				job = mpitest.Job(0)
 			}
+			role := field.NewPath("spec", "mpiReplicaSpecs")
+			job.Fields.LauncherTemplate, job.Fields.WorkerTemplate = role.Key("Launcher").Child("template"), role.Key("Worker").Child("template")
+			if test.change != nil {
+				test.change(&job)
+			}
 			errs := cluster.New(api, live, nil, clocktesting.NewFakePassiveClock(mpitest.Now)).CheckEncryption(t.Context(), job, plan.Settings{RequireEncryption: test.flag})
+			var said string
+			for _, err := range errs {
+				said += err.Error() + "\n"
+			}
 			if (len(errs) > 0) != (len(test.want) > 0) {
-				t.Fatalf("the errors are %v", errs)
+				t.Fatalf("the errors are %s", said)
 			}
 			for _, want := range test.want {
-				if !strings.Contains(errs[0].Error(), want) {
-					t.Errorf("%q does not contain %q", errs[0], want)
+				if !strings.Contains(said, want) {
+					t.Errorf("%q does not contain %q", said, want)
 				}
 			}
 		})
@@ -93,8 +132,8 @@ func TestEncryptionIsLookedUpAgain(t *testing.T) {
 			t.Error("nothing encrypts")
 		}
 	}
-	if reads != 3 {
-		t.Errorf("%d reads for two jobs, want 3", reads)
+	if reads != 4 {
+		t.Errorf("%d reads for two jobs, want 4", reads)
 	}
 	if err := api.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"}, Data: map[string]string{"enable-ipsec": "true"}}); err != nil {
 		t.Fatal(err)

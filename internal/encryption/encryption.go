@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,29 +21,64 @@ import (
 type plugIn struct {
 	// what is the plug-in with its encryption.
 	what string
-	// kind and key name the object in which it publishes its configuration.
-	kind schema.GroupVersionKind
-	key  client.ObjectKey
-	// fields are the paths to values, and on the values that mean that it encrypts.
-	fields [][]string
-	on     string
+	// sources are the objects that must all agree for it to encrypt, those that only administrators of the cluster write first.
+	sources []source
 }
 
-// plugIns are OVN-Kubernetes of OpenShift (docs: "Configuring IPsec encryption"; mode External encrypts no traffic between pods), Cilium
-// (docs: "Transparent Encryption") and Calico (docs: "Encrypt in-cluster pod traffic").
+// source is an object in which a plug-in publishes its configuration.
+type source struct {
+	kind schema.GroupVersionKind
+	key  client.ObjectKey
+	// agrees reports whether the plug-in encrypts by this object.
+	agrees func(object map[string]any) bool
+}
+
+var (
+	network = schema.GroupVersionKind{Group: "operator.openshift.io", Version: "v1", Kind: "Network"}
+	felix   = schema.GroupVersionKind{Group: "crd.projectcalico.org", Version: "v1", Kind: "FelixConfiguration"}
+	// ofCluster is the name of OpenShift's only Network.
+	ofCluster = client.ObjectKey{Name: "cluster"}
+)
+
+// plugIns are OVN-Kubernetes of OpenShift (docs: "Configuring IPsec encryption"), Cilium (docs: "Transparent Encryption") and Calico
+// (docs: "Encrypt in-cluster pod traffic"). On OpenShift, Cilium is installed in the namespace cilium. On other clusters users may create
+// a namespace of this name.
 var plugIns = []plugIn{
-	{
-		what: "OVN-Kubernetes by IPsec", kind: schema.GroupVersionKind{Group: "operator.openshift.io", Version: "v1", Kind: "Network"}, key: client.ObjectKey{Name: "cluster"},
-		fields: [][]string{{"spec", "defaultNetwork", "ovnKubernetesConfig", "ipsecConfig", "mode"}}, on: "Full",
-	},
-	{
-		what: "Cilium", kind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), key: client.ObjectKey{Namespace: "kube-system", Name: "cilium-config"},
-		fields: [][]string{{"data", "enable-wireguard"}, {"data", "enable-ipsec"}}, on: "true",
-	},
-	{
-		what: "Calico by WireGuard", kind: schema.GroupVersionKind{Group: "crd.projectcalico.org", Version: "v1", Kind: "FelixConfiguration"}, key: client.ObjectKey{Name: "default"},
-		fields: [][]string{{"spec", "wireguardEnabled"}, {"spec", "wireguardEnabledV6"}}, on: "true",
-	},
+	{"OVN-Kubernetes by IPsec", []source{{network, ofCluster, usesIPsec}}},
+	{"Cilium", []source{ciliumIn("kube-system")}},
+	{"Cilium", []source{{network, ofCluster, isCilium}, ciliumIn("cilium")}},
+	{"Calico by WireGuard", []source{{felix, client.ObjectKey{Name: "default"}, isTrue([]string{"spec", "wireguardEnabled"}, []string{"spec", "wireguardEnabledV6"})}}},
+}
+
+func ciliumIn(namespace string) source {
+	return source{corev1.SchemeGroupVersion.WithKind("ConfigMap"), client.ObjectKey{Namespace: namespace, Name: "cilium-config"}, isTrue([]string{"data", "enable-wireguard"}, []string{"data", "enable-ipsec"})}
+}
+
+// usesIPsec reports whether OVN-Kubernetes encrypts the traffic between pods. Clusters that enabled IPsec before OpenShift 4.15 have no
+// mode, which means Full (cluster-network-operator, GetIPsecMode). The mode External encrypts no traffic between pods.
+func usesIPsec(network map[string]any) bool {
+	ipsec, found, err := unstructured.NestedMap(network, "spec", "defaultNetwork", "ovnKubernetesConfig", "ipsecConfig")
+	if err != nil || !found {
+		return false
+	}
+	mode, _, err := unstructured.NestedString(ipsec, "mode")
+	return err == nil && (mode == "" || mode == "Full")
+}
+
+// isCilium reports whether OpenShift was installed with Cilium.
+func isCilium(network map[string]any) bool {
+	name, _, err := unstructured.NestedString(network, "spec", "defaultNetwork", "type")
+	return err == nil && strings.EqualFold(name, "cilium")
+}
+
+// isTrue returns a function that reports whether one of several fields is true, as a boolean or a text.
+func isTrue(fields ...[]string) func(map[string]any) bool {
+	return func(object map[string]any) bool {
+		return slices.ContainsFunc(fields, func(path []string) bool {
+			value, _, err := unstructured.NestedFieldNoCopy(object, path...)
+			return err == nil && (value == true || value == "true")
+		})
+	}
 }
 
 // Find returns what encrypts the traffic between pods on different nodes; empty for nothing that is known. The error is that of
@@ -60,22 +97,17 @@ func Find(ctx context.Context, api client.Reader) (by []string, err error) {
 
 // encrypts reports whether a plug-in is there and encrypts.
 func (p plugIn) encrypts(ctx context.Context, api client.Reader) (bool, error) {
-	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(p.kind)
-	switch err := api.Get(ctx, p.key, object); {
-	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("read %s %s: %w", p.kind.Kind, p.key.Name, err)
-	}
-	for _, path := range p.fields {
-		value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
-		if text, is := value.(string); err == nil && found && is && text == p.on {
-			return true, nil
-		}
-		if flag, is := value.(bool); err == nil && is && flag && p.on == "true" {
-			return true, nil
+	for _, from := range p.sources {
+		object := &unstructured.Unstructured{}
+		object.SetGroupVersionKind(from.kind)
+		switch err := api.Get(ctx, from.key, object); {
+		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+			return false, nil
+		case err != nil:
+			return false, fmt.Errorf("read %s %s: %w", from.kind.Kind, from.key.Name, err)
+		case !from.agrees(object.Object):
+			return false, nil
 		}
 	}
-	return false, nil
+	return true, nil
 }

@@ -171,6 +171,12 @@ const LabelTemplate = Group + "/template"
 // each other directly, and a job would not finish while the sidecar runs.
 const IstioInject = "sidecar.istio.io/inject"
 
+// MultusNetworks of a pod lists its secondary networks, and MultusDefaultNetwork replaces its first network. Multus reads them.
+const (
+	MultusNetworks       = "k8s.v1.cni.cncf.io/networks"
+	MultusDefaultNetwork = "v1.multus-cni.io/default-network"
+)
+
 // FieldManager is the field manager of the operator's writes.
 const FieldManager = "mpijob-operator"
 
