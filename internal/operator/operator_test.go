@@ -89,13 +89,13 @@ func prepare(admin *rest.Config) error {
 	return nil
 }
 
-// installRights installs the operator's rights and the policies that limit them. All tests prove that they allow what the
-// operator does.
+// installRights installs the operator's rights, the policies that limit them, and the one without which it runs no RuntimeTests. All tests
+// prove that they allow what the operator does.
 func installRights(c client.Client) error {
 	if err := c.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mpijob-system"}}); err != nil {
 		return err
 	}
-	for _, path := range [][]string{{"rbac", "role.yaml"}, {"rbac", "bindings.yaml"}, {"webhook", "operator.yaml"}} {
+	for _, path := range [][]string{{"rbac", "role.yaml"}, {"rbac", "bindings.yaml"}, {"webhook", "operator.yaml"}, {"webhook", "runtimetests.yaml"}} {
 		objects, err := manifests(path...)
 		if err != nil {
 			return err

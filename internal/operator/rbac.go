@@ -44,6 +44,7 @@ package operator
 
 // Tests of runtimes: their jobs are the only TrainJobs that the operator creates.
 //
+// +kubebuilder:rbac:groups=admissionregistration.k8s.io,resources=validatingadmissionpolicies;validatingadmissionpolicybindings,resourceNames=mpijob-runtimetest,verbs=get
 // +kubebuilder:rbac:groups=mpi.opendatahub.io,resources=runtimetests,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups=mpi.opendatahub.io,resources=runtimetests/status,verbs=update
 // +kubebuilder:rbac:groups=mpi.opendatahub.io,resources=runtimetests/finalizers,verbs=update

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -15,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -49,7 +49,7 @@ const (
 // runtimeTests makes tests of runtimes.
 type runtimeTests struct {
 	client client.Client
-	// live reads TrainJobs and runtimes, which are there only where Kubeflow Trainer is.
+	// live reads policies, and TrainJobs and runtimes, which are there only where Kubeflow Trainer is.
 	live   client.Reader
 	logs   typedcore.PodsGetter
 	mapper meta.RESTMapper
@@ -107,18 +107,31 @@ func (r *runtimeTests) hasTrainer(ctx context.Context) bool {
 	return true
 }
 
-// noPolicies is why no test runs on Kubernetes 1.29: the rule that its user must have the right to create TrainJobs is a policy
-// of the API server (config/webhook/runtimetests.yaml), since only the API server knows all rights of a user.
-const noPolicies = "RuntimeTests require Kubernetes 1.30 or later: this API server has no ValidatingAdmissionPolicies, " +
-	"which check the right to create TrainJobs. Create a TrainJob of the runtime instead."
+// rightsPolicy is the name of the policy of the API server, and of its binding, by which the user of a test must have the right to create
+// TrainJobs (config/webhook/runtimetests.yaml): only the API server knows all rights of a user.
+const rightsPolicy = "mpijob-runtimetest"
 
-// hasPolicies reports whether the API server enforces ValidatingAdmissionPolicies.
-func (r *runtimeTests) hasPolicies() (bool, error) {
-	_, err := r.mapper.RESTMapping(schema.GroupKind{Group: admissionv1.GroupName, Kind: "ValidatingAdmissionPolicy"}, "v1")
-	if err != nil && !meta.IsNoMatchError(err) {
-		return false, fmt.Errorf("look for ValidatingAdmissionPolicies: %w", err)
+// unchecked returns why a test may not run, because the API server did not check the right of its user; "" if it did.
+func (r *runtimeTests) unchecked(ctx context.Context, test *v1alpha1.RuntimeTest) (why string, err error) {
+	const instead = ", which checks the right to create TrainJobs. %s, or create a TrainJob of the runtime instead."
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{}
+	for _, object := range []client.Object{&admissionv1.ValidatingAdmissionPolicy{}, binding} {
+		err := r.live.Get(ctx, types.NamespacedName{Name: rightsPolicy}, object)
+		switch {
+		case meta.IsNoMatchError(err):
+			return "RuntimeTests require Kubernetes 1.30 or later: this API server does not serve the policy " + rightsPolicy + fmt.Sprintf(instead, "Update the cluster"), nil
+		case client.IgnoreNotFound(err) != nil:
+			return "", fmt.Errorf("read the policy %s: %w", rightsPolicy, err)
+		case err != nil:
+			return "RuntimeTests require the policy " + rightsPolicy + " and its binding" + fmt.Sprintf(instead, "Install them (docs/install.md)"), nil
+		case test.CreationTimestamp.Time.Before(object.GetCreationTimestamp().Time):
+			return "The test is older than the policy " + rightsPolicy + fmt.Sprintf(instead, "Create another test"), nil
+		}
 	}
-	return err == nil, nil
+	if binding.Spec.PolicyName != rightsPolicy || !slices.Contains(binding.Spec.ValidationActions, admissionv1.Deny) {
+		return "RuntimeTests require that the binding " + rightsPolicy + " enforces the policy of this name" + fmt.Sprintf(instead, "Install it again (docs/install.md)"), nil
+	}
+	return "", nil
 }
 
 // testOf is the test whose job a record is about; nothing for all other records.
@@ -177,11 +190,11 @@ func (r *runtimeTests) Reconcile(ctx context.Context, request reconcile.Request)
 func (r *runtimeTests) proceed(ctx context.Context, test *v1alpha1.RuntimeTest) (time.Duration, error) {
 	now := r.clock.Now()
 	if test.Status.StartTime == nil {
-		switch can, err := r.hasPolicies(); {
+		switch why, err := r.unchecked(ctx, test); {
 		case err != nil:
 			return 0, err
-		case !can:
-			test.Status = runtimetest.Fail(test.Status, now, noPolicies)
+		case why != "":
+			test.Status = runtimetest.Fail(test.Status, now, why)
 			return 0, nil
 		}
 		if !r.hasTrainer(ctx) {
