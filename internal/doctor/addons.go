@@ -69,7 +69,7 @@ func (c Cluster) kinds(context.Context) []Result {
 		}
 	}
 	if len(missing) > 0 {
-		result.Verdict, result.Found, result.Remedy = Fail, "not installed: "+strings.Join(missing, ", "), install
+		result.Verdict, result.Found, result.Remedy = Fail, "not installed: "+strings.Join(missing, ", "), c.installRemedy()
 	}
 	return []Result{result}
 }

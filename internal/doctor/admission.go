@@ -4,18 +4,27 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // The names of the operator's webhooks (config/webhook).
 const (
-	webhookConfiguration = "mpijob-validating"
-	webhook              = "mpijob.mpi.opendatahub.io"
+	webhookConfiguration  = "mpijob-validating"
+	mutatingConfiguration = "mpijob-mutating"
+	webhook               = "mpijob.mpi.opendatahub.io"
 )
+
+// policyNames are the names of the operator's policies of the API server, and of their bindings (config/webhook).
+var policyNames = []string{
+	"mpijob-authors", "mpijob-limits", "mpijob-namespaces", "mpijob-operator", "mpijob-operator-jobs", "mpijob-operator-webhooks", "mpijob-runtimetest", "mpijob-sizes", "mpijob-snapshots",
+}
 
 const checkAdmission = "Admission"
 
@@ -39,30 +48,102 @@ func judgeAdmission(err error) []Result {
 	return unknown(checkAdmission, err)
 }
 
-// policies checks whether the API server enforces the operator's policies (config/webhook). It returns nothing if it does.
-func (c Cluster) policies(context.Context) []Result {
+// policies checks whether the API server enforces the operator's policies (config/webhook). It returns nothing if it does, or if there is
+// no operator.
+func (c Cluster) policies(ctx context.Context) []Result {
 	const check = "Policies"
-	is, err := c.serves(admissionv1.SchemeGroupVersion, "validatingadmissionpolicies")
+	is, err := c.servesPolicies()
 	if err != nil {
 		return unknown(check, err)
 	}
-	if is {
+	if !is {
+		return []Result{{
+			Check: check, Verdict: Warn,
+			Found:  "the API server does not serve ValidatingAdmissionPolicies: limits of namespaces are not enforced, and RuntimeTests do not run",
+			Remedy: "Update the cluster to Kubernetes 1.30 or later (OpenShift 4.17), and then upgrade the operator, which installs them (docs/install.md).",
+		}}
+	}
+	found, err := FindOperator(ctx, c.API)
+	if _, none := errors.AsType[*NotInstalledError](err); none {
 		return nil
+	}
+	var policies admissionv1.ValidatingAdmissionPolicyList
+	var bindings admissionv1.ValidatingAdmissionPolicyBindingList
+	if err := errors.Join(c.API.List(ctx, &policies), c.API.List(ctx, &bindings)); err != nil {
+		return unknown(check, err)
+	}
+	var missing []string
+	for _, name := range policyNames {
+		is := slices.ContainsFunc(policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == name })
+		bound := slices.ContainsFunc(bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == name })
+		if !is || !bound {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	which := strings.Join(missing, ", ")
+	if len(missing) == len(policyNames) {
+		which = "all of the operator's"
 	}
 	return []Result{{
 		Check: check, Verdict: Warn,
-		Found:  "the API server does not serve ValidatingAdmissionPolicies: limits of namespaces are not enforced, and RuntimeTests do not run",
-		Remedy: "Update the cluster to Kubernetes 1.30 or later (OpenShift 4.17), and install the operator again.",
+		Found:  "ValidatingAdmissionPolicies or their bindings are not installed: " + which + "; limits of namespaces and of the operator's account may not be enforced, and RuntimeTests may not run",
+		Remedy: "Ask a cluster administrator to install them: " + found.admissionCommand(true),
 	}}
 }
 
-// certificate checks how long the webhook's certificate is valid. Users may not be allowed to read it, and do not need to.
-func (c Cluster) certificate(ctx context.Context) []Result {
-	var configuration admissionv1.ValidatingWebhookConfiguration
-	if err := c.API.Get(ctx, client.ObjectKey{Name: webhookConfiguration}, &configuration); err != nil || len(configuration.Webhooks) == 0 {
+// webhooks checks whether the configurations of the operator's webhooks are there. It returns nothing if they are, if users may not read
+// them, or if there is no operator.
+func (c Cluster) webhooks(ctx context.Context) []Result {
+	found, err := FindOperator(ctx, c.API)
+	if _, none := errors.AsType[*NotInstalledError](err); none {
 		return nil
 	}
-	return []Result{judgeCertificate(configuration.Webhooks[0].ClientConfig.CABundle, c.Now)}
+	var lost []string
+	for _, configuration := range []struct {
+		object          client.Object
+		name, withoutIt string
+	}{
+		{&admissionv1.ValidatingWebhookConfiguration{}, webhookConfiguration, "jobs are not validated before their creation"},
+		{&admissionv1.MutatingWebhookConfiguration{}, mutatingConfiguration, "TrainJobs with MPI runtimes do not run correctly, and the users who create jobs are not recorded"},
+	} {
+		if err := c.API.Get(ctx, client.ObjectKey{Name: configuration.name}, configuration.object); apierrors.IsNotFound(err) {
+			lost = append(lost, configuration.name+" is not installed: "+configuration.withoutIt)
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	withPolicies, err := c.servesPolicies()
+	return []Result{{
+		Check: "Webhooks", Verdict: Warn, Found: strings.Join(lost, "; "),
+		Remedy: "Ask a cluster administrator to install them: " + found.admissionCommand(withPolicies || err != nil),
+	}}
+}
+
+// servesPolicies reports whether the API server has ValidatingAdmissionPolicies, as from Kubernetes 1.30 on.
+func (c Cluster) servesPolicies() (bool, error) {
+	return c.serves(admissionv1.SchemeGroupVersion, "validatingadmissionpolicies")
+}
+
+// certificate checks how long the webhooks' certificate is valid. Users may not be allowed to read it, and do not need to. Both
+// configurations have the same one; the API server refuses JobSets of MPI runtimes if that of the mutating webhooks is wrong.
+func (c Cluster) certificate(ctx context.Context) []Result {
+	var results []Result
+	var validating admissionv1.ValidatingWebhookConfiguration
+	if err := c.API.Get(ctx, client.ObjectKey{Name: webhookConfiguration}, &validating); err == nil && len(validating.Webhooks) > 0 {
+		results = append(results, judgeCertificate(validating.Webhooks[0].ClientConfig.CABundle, c.Now))
+	}
+	var mutating admissionv1.MutatingWebhookConfiguration
+	if err := c.API.Get(ctx, client.ObjectKey{Name: mutatingConfiguration}, &mutating); err == nil && len(mutating.Webhooks) > 0 {
+		if result := judgeCertificate(mutating.Webhooks[0].ClientConfig.CABundle, c.Now); !slices.Contains(results, result) {
+			result.Found = mutatingConfiguration + ": " + result.Found
+			results = append(results, result)
+		}
+	}
+	return results
 }
 
 // judgeCertificate judges the CA certificate of the webhook.

@@ -64,7 +64,7 @@ func (c Cluster) Check(ctx context.Context) ([]Result, error) {
 		found.Found += " at " + c.Address
 	}
 	checks := []func(context.Context) []Result{
-		c.kinds, c.operator, c.admission, c.policies, c.certificate, c.trainer, c.kueue, c.gangs, c.encryption, c.dns, c.namespace, c.quotas, c.rights,
+		c.kinds, c.operator, c.admission, c.webhooks, c.policies, c.certificate, c.trainer, c.kueue, c.gangs, c.encryption, c.dns, c.namespace, c.quotas, c.rights,
 	}
 	results := make([][]Result, len(checks))
 	var all sync.WaitGroup

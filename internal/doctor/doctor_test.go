@@ -9,12 +9,15 @@ import (
 	"encoding/pem"
 	"errors"
 	"math/big"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -145,16 +148,28 @@ var (
 
 // complete returns what a cluster contains in which everything works.
 func complete(t *testing.T) []client.Object {
+	bundle := admissionv1.WebhookClientConfig{CABundle: authority(t, now.AddDate(1, 0, 0))}
 	queue := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "team"}}
 	queue.SetGroupVersionKind(kueue.LocalQueueKind)
-	return []client.Object{
+	return append(policies(policyNames...),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}}},
 		deployment("mpijob-system", "mpijob-operator", operatorApp, 2, 2, corev1.EnvVar{Name: "AGENT_IMAGE", Value: "agent:v1"}),
 		deployment("kubeflow", "kubeflow-trainer-controller-manager", "", 1, 1), deployment("jobset", "x-controller-manager", "jobset", 1, 1), deployment("kueue", "kueue-controller-manager", "", 1, 1),
-		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhookConfiguration}, Webhooks: []admissionv1.ValidatingWebhook{{Name: webhook, ClientConfig: admissionv1.WebhookClientConfig{CABundle: authority(t, now.AddDate(1, 0, 0))}}}},
+		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhookConfiguration}, Webhooks: []admissionv1.ValidatingWebhook{{Name: webhook, ClientConfig: bundle}}},
+		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: mutatingConfiguration}, Webhooks: []admissionv1.MutatingWebhook{{ClientConfig: bundle}}},
 		&discoveryv1.EndpointSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-dns", Name: "dns", Labels: map[string]string{discoveryv1.LabelServiceName: "dns-default"}}, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}, {Addresses: []string{"10.0.0.2"}, Conditions: discoveryv1.EndpointConditions{Ready: new(false)}}}},
 		queue,
+	)
+}
+
+// policies returns policies of names, and their bindings.
+func policies(names ...string) []client.Object {
+	var objects []client.Object
+	for _, name := range names {
+		meta := metav1.ObjectMeta{Name: name}
+		objects = append(objects, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: meta}, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta})
 	}
+	return objects
 }
 
 func TestCheck(t *testing.T) {
@@ -216,7 +231,7 @@ func TestCheck(t *testing.T) {
 			want: []string{
 				"ok API server: Kubernetes v1.36.0",
 				"fail Kinds of objects: not installed: runtimetests.mpi.opendatahub.io/v1alpha1",
-				"- Operator: unknown", "- Admission: unknown",
+				"- Operator: unknown", "- Admission: unknown", "- Policies: unknown",
 				"ok Certificate: the webhook's certificate is valid until 2027-11-21",
 				"ok Kubeflow Trainer: installed",
 				"warn JobSet: not installed: Kubeflow Trainer requires it for TrainJobs; MPIJobs run",
@@ -250,9 +265,9 @@ func TestCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const policies = "warn Policies: the API server does not serve ValidatingAdmissionPolicies: limits of namespaces are not enforced, and RuntimeTests do not run"
-	if !slices.Contains(summary(old), policies) {
-		t.Errorf("without ValidatingAdmissionPolicies the results are %q, want one to be %q", summary(old), policies)
+	const notServed = "warn Policies: the API server does not serve ValidatingAdmissionPolicies: limits of namespaces are not enforced, and RuntimeTests do not run"
+	if !slices.Contains(summary(old), notServed) {
+		t.Errorf("without ValidatingAdmissionPolicies the results are %q, want one to be %q", summary(old), notServed)
 	}
 	c := newCluster(t, nil, func(string, string) error { return nil })
 	c.Discovery.(*fakediscovery.FakeDiscovery).PrependReactor("*", "version", func(clienttesting.Action) (bool, runtime.Object, error) {
@@ -260,6 +275,136 @@ func TestCheck(t *testing.T) {
 	})
 	if _, err := c.Check(t.Context()); err == nil {
 		t.Error("an API server that does not respond is no error")
+	}
+}
+
+// TestAdmissionObjects: policies and webhooks that an upgrade of the cluster or OLM has not installed are reported, with the command of the
+// way in which the operator was installed.
+func TestAdmissionObjects(t *testing.T) {
+	t.Parallel()
+	operator := func(change func(*appsv1.Deployment)) client.Object {
+		d := deployment("mpijob-system", "mpijob-operator", operatorApp, 1, 1)
+		if change != nil {
+			change(d)
+		}
+		return d
+	}
+	helm := operator(func(d *appsv1.Deployment) { d.Annotations = map[string]string{"meta.helm.sh/release-name": "mpi"} })
+	olm := operator(func(d *appsv1.Deployment) { d.Labels["olm.owner"] = "mpijob-operator.v0.2.0" })
+	webhooks := []client.Object{
+		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhookConfiguration}},
+		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: mutatingConfiguration}},
+	}
+	const none = "warn Policies: ValidatingAdmissionPolicies or their bindings are not installed: all of the operator's; limits of namespaces and of the operator's account may not be enforced, and RuntimeTests may not run"
+	for name, test := range map[string]struct {
+		serves  []string
+		objects []client.Object
+		want    []string
+		remedy  string
+	}{
+		"all are installed":    {objects: slices.Concat(policies(policyNames...), webhooks, []client.Object{operator(nil)})},
+		"there is no operator": {},
+		"no policy":            {objects: append(webhooks, operator(nil)), want: []string{none}, remedy: "kubectl apply --server-side -f install.yaml of the installed release (docs/install.md)"},
+		"no policy, by Helm":   {objects: append(webhooks, helm), want: []string{none}, remedy: "helm upgrade mpi CHART --namespace mpijob-system --reset-then-reuse-values (docs/install.md)"},
+		"no policy, by OLM":    {objects: append(webhooks, olm), want: []string{none}, remedy: "kubectl apply --server-side -f olm-admission.yaml of the installed release (docs/install.md)"},
+		"a binding is missing": {
+			objects: slices.Concat(policies(policyNames[1:]...), policies(policyNames[0])[:1], webhooks, []client.Object{operator(nil)}),
+			want:    []string{"warn Policies: ValidatingAdmissionPolicies or their bindings are not installed: mpijob-authors; limits of namespaces and of the operator's account may not be enforced, and RuntimeTests may not run"},
+			remedy:  "install.yaml",
+		},
+		"no mutating webhooks": {
+			objects: slices.Concat(policies(policyNames...), webhooks[:1], []client.Object{operator(nil)}),
+			want:    []string{"warn Webhooks: mpijob-mutating is not installed: TrainJobs with MPI runtimes do not run correctly, and the users who create jobs are not recorded"},
+			remedy:  "-f install.yaml",
+		},
+		"no webhooks on Kubernetes 1.29": {
+			serves: []string{oldServer}, objects: []client.Object{operator(nil)},
+			want: []string{
+				"warn Webhooks: mpijob-validating is not installed: jobs are not validated before their creation; mpijob-mutating is not installed: TrainJobs with MPI runtimes do not run correctly, and the users who create jobs are not recorded",
+				"warn Policies: the API server does not serve ValidatingAdmissionPolicies: limits of namespaces are not enforced, and RuntimeTests do not run",
+			},
+			remedy: "-f install-without-policies.yaml",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, test.serves, func(string, string) error { return nil }, test.objects...)
+			results := append(c.webhooks(t.Context()), c.policies(t.Context())...)
+			if diff := cmp.Diff(test.want, summary(results), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("results (-want +got)\n%s", diff)
+			}
+			if len(results) > 0 && !strings.Contains(results[0].Remedy, test.remedy) {
+				t.Errorf("the remedy is %q, want %q", results[0].Remedy, test.remedy)
+			}
+		})
+	}
+}
+
+// TestPolicyNames: the names are those of the objects that are installed.
+func TestPolicyNames(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("..", "..", "config", "webhook", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, document := range strings.Split(string(text), "\n---\n") {
+			var object metav1.PartialObjectMetadata
+			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+				t.Fatal(err)
+			}
+			found[object.Kind] = append(found[object.Kind], object.Name)
+		}
+	}
+	for kind, want := range map[string][]string{
+		"ValidatingAdmissionPolicy": policyNames, "ValidatingAdmissionPolicyBinding": policyNames,
+		"ValidatingWebhookConfiguration": {webhookConfiguration}, "MutatingWebhookConfiguration": {mutatingConfiguration},
+	} {
+		if diff := cmp.Diff(want, slices.Sorted(slices.Values(found[kind]))); diff != "" {
+			t.Errorf("%s (-doctor +config)\n%s", kind, diff)
+		}
+	}
+}
+
+// TestInstallRemedy: the files that it names exist, and the API server takes them.
+func TestInstallRemedy(t *testing.T) {
+	t.Parallel()
+	for served, want := range map[string][]string{"a/v1/b": {"-f install.yaml", "-k config/default"}, oldServer: {"-f install-without-policies.yaml", "-k config/without-policies"}} {
+		got := newCluster(t, []string{served}, nil).installRemedy()
+		for _, text := range append(want, "docs/install.md") {
+			if !strings.Contains(got, text) {
+				t.Errorf("%q does not contain %q", got, text)
+			}
+		}
+	}
+}
+
+func TestFlagOf(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		args  []string
+		value string
+		set   bool
+	}{
+		"not set":          {args: []string{"--other=1", "name", "--names=x"}},
+		"with a value":     {args: []string{"--name=x"}, value: "x", set: true},
+		"an empty value":   {args: []string{"--name="}, set: true},
+		"one dash":         {args: []string{"-name=x"}, value: "x", set: true},
+		"a value apart":    {args: []string{"--name", "x"}, value: "x", set: true},
+		"without a value":  {args: []string{"--name", "--other"}, value: "true", set: true},
+		"as the last one":  {args: []string{"--name"}, value: "true", set: true},
+		"a value of words": {args: []string{"--name=a=b"}, value: "a=b", set: true},
+	} {
+		d := *deployment("ns", "operator", operatorApp, 1, 1)
+		d.Spec.Template.Spec.Containers[0].Args = test.args
+		if value, set := flagOf(d, "name"); value != test.value || set != test.set {
+			t.Errorf("%s: %q, %v, want %q, %v", name, value, set, test.value, test.set)
+		}
 	}
 }
 
@@ -346,6 +491,14 @@ func TestEncryption(t *testing.T) {
 	calico := func(on bool) client.Object {
 		return plugin("crd.projectcalico.org/v1", "FelixConfiguration", "", "default", map[string]any{"spec": map[string]any{"wireguardEnabled": on}})
 	}
+	requires := func(flag string) client.Object {
+		d := deployment("mpijob-system", "mpijob-operator", operatorApp, 1, 1)
+		d.Spec.Template.Spec.Containers[0].Args = []string{flag}
+		return d
+	}
+	annotated := func(value string) client.Object {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: map[string]string{mpi.AnnotationRequireEncryption: value}}}
+	}
 	const encrypts = " encrypts the traffic between nodes, also that of MPI"
 	for name, test := range map[string]struct {
 		objects []client.Object
@@ -364,6 +517,12 @@ func TestEncryption(t *testing.T) {
 		"one is known, and no right for another": {
 			objects: []client.Object{calico(true)}, refused: "Network", want: "ok Encryption: Calico by WireGuard" + encrypts,
 		},
+		"required by the operator":          {objects: []client.Object{requires("--require-encryption")}, want: "fail Encryption: the operator's flag --require-encryption requires it, but no encryption of the traffic between pods was found: jobs of more than one pod are refused"},
+		"not required by the operator":      {objects: []client.Object{requires("--require-encryption=false")}, want: notEncrypted},
+		"required by the operator, and on":  {objects: []client.Object{requires("--require-encryption=true"), calico(true)}, want: "ok Encryption: Calico by WireGuard" + encrypts},
+		"required by the operator, unknown": {objects: []client.Object{requires("--require-encryption=true")}, refused: "Network", want: "- Encryption: unknown"},
+		"required by the namespace":         {objects: []client.Object{annotated("true")}, want: "fail Encryption: the annotation mpi.opendatahub.io/require-encryption of namespace ns requires it, but no encryption of the traffic between pods was found: jobs of more than one pod are refused"},
+		"not required by the namespace":     {objects: []client.Object{annotated("false")}, want: notEncrypted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

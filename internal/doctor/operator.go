@@ -23,7 +23,14 @@ const (
 	labelVersion = "app.kubernetes.io/version"
 )
 
-const install = "Ask a cluster administrator to install the operator: kubectl apply --server-side -k config/default"
+// installRemedy returns how the operator is installed on the cluster, from a release or from a clone.
+func (c Cluster) installRemedy() string {
+	file, folder := "install.yaml", "config/default"
+	if is, err := c.servesPolicies(); err == nil && !is {
+		file, folder = "install-without-policies.yaml", "config/without-policies"
+	}
+	return fmt.Sprintf("Ask a cluster administrator to install the operator (docs/install.md): with Helm, with kubectl apply --server-side -f %s of a release, or with -k %s in a clone", file, folder)
+}
 
 // Operator is the installed operator.
 type Operator struct {
@@ -73,6 +80,22 @@ func operatorOf(d appsv1.Deployment) Operator {
 	return found
 }
 
+// admissionCommand returns the command that installs webhooks and policies again, by how the operator was installed.
+func (o Operator) admissionCommand(withPolicies bool) string {
+	file := "install.yaml"
+	if !withPolicies {
+		file = "install-without-policies.yaml"
+	}
+	if o.deployment.Labels["olm.owner"] != "" {
+		file = "olm-admission.yaml"
+	}
+	command := "kubectl apply --server-side -f " + file + " of the installed release"
+	if release := o.deployment.Annotations["meta.helm.sh/release-name"]; release != "" {
+		command = "helm upgrade " + release + " CHART --namespace " + o.Namespace + " --reset-then-reuse-values"
+	}
+	return command + " (docs/install.md)"
+}
+
 // agentImage returns the image that brings the agent into pods; empty for none.
 func agentImage(d appsv1.Deployment) string {
 	if image, set := flagOf(d, "agent-image"); set {
@@ -88,13 +111,22 @@ func agentImage(d appsv1.Deployment) string {
 	return ""
 }
 
-// flagOf returns the value of a flag of a Deployment's program; false if it is not set.
+// flagOf returns the value of a flag of a Deployment's program, which may be the next argument; false if it is not set. The value of a
+// flag without one is true.
 func flagOf(d appsv1.Deployment, name string) (string, bool) {
 	for _, c := range d.Spec.Template.Spec.Containers {
-		for _, arg := range append(slices.Clone(c.Command), c.Args...) {
-			if value, is := strings.CutPrefix(strings.TrimPrefix(arg, "-"), "-"+name+"="); is {
+		arguments := append(slices.Clone(c.Command), c.Args...)
+		for i, arg := range arguments {
+			flag, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+			switch {
+			case !strings.HasPrefix(arg, "-") || flag != name:
+				continue
+			case hasValue:
 				return value, true
+			case i+1 < len(arguments) && !strings.HasPrefix(arguments[i+1], "-"):
+				return arguments[i+1], true
 			}
+			return "true", true
 		}
 	}
 	return "", false
@@ -112,7 +144,7 @@ func (c Cluster) operator(ctx context.Context) []Result {
 	const check, agent = "Operator", "Agent"
 	found, err := FindOperator(ctx, c.API)
 	if _, none := errors.AsType[*NotInstalledError](err); none {
-		return []Result{{Check: check, Verdict: Fail, Found: "no Deployment found", Remedy: install}}
+		return []Result{{Check: check, Verdict: Fail, Found: "no Deployment found", Remedy: c.installRemedy()}}
 	}
 	if err != nil {
 		return unknown(check, err)
