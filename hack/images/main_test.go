@@ -5,8 +5,10 @@ import (
 	"errors"
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,12 +74,58 @@ func TestFindSamples(t *testing.T) {
 	}
 }
 
+// programFiles are the Containerfiles that compile a program.
+var programFiles = []string{"images/operator/Containerfile", "images/agent/Containerfile", "images/dashboard/Containerfile"}
+
+// TestContainerfilesCopySources: the folder of each package that a program is made of is copied before the program is compiled.
+func TestContainerfilesCopySources(t *testing.T) {
+	t.Parallel()
+	checkout, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := regexp.MustCompile(`\./cmd/\w+`)
+	for _, file := range programFiles {
+		content, err := os.ReadFile(filepath.Join(checkout, file))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		before, build, found := strings.Cut(string(content), "RUN go build")
+		if !found {
+			t.Errorf("%s compiles nothing", file)
+			continue
+		}
+		var copied []string
+		for line := range strings.Lines(before) {
+			if words := strings.Fields(line); len(words) > 2 && words[0] == "COPY" {
+				copied = append(copied, words[1:len(words)-1]...)
+			}
+		}
+		const ours = `{{if and .Module .Module.Main}}{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{end}}`
+		command := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", ours, program.FindString(build))
+		command.Dir, command.Env = checkout, append(os.Environ(), "CGO_ENABLED=0")
+		sources, err := command.Output()
+		if err != nil {
+			t.Fatalf("%s: list the packages of the program: %v", file, err)
+		}
+		for source := range strings.FieldsSeq(string(sources)) {
+			source = strings.TrimPrefix(source, checkout+"/")
+			if !slices.ContainsFunc(copied, func(path string) bool {
+				return source == path || strings.HasPrefix(source, strings.TrimSuffix(path, "/")+"/")
+			}) {
+				t.Errorf("%s does not copy %s", file, source)
+			}
+		}
+	}
+}
+
 // TestContainerfiles checks what can be without a registry: a base image without a version would make another image
 // of the same sources, and what is copied must be there.
 func TestContainerfiles(t *testing.T) {
 	t.Parallel()
 	const checkout = "../.."
-	files := []string{"images/operator/Containerfile", "images/agent/Containerfile"}
+	files := slices.Clone(programFiles)
 	for _, s := range sample.All() {
 		if !s.NoContainerfile {
 			files = append(files, "images/samples/"+s.Name+"/Containerfile")
