@@ -78,6 +78,8 @@ func writeBundle(root, version, release, epoch, folder string) error {
 			made.Operator = image
 		case strings.Contains(image, "/mpijob-agent:"):
 			made.Agent = image
+		default:
+			made.Others = append(made.Others, image)
 		}
 	}
 	if made.Operator == "" || made.Agent == "" {

@@ -29,7 +29,8 @@ const (
 	Package = "mpijob-operator"
 	// Channel is the only channel.
 	Channel = "candidate"
-	// AdmissionFile is what Files returns besides the bundle: webhooks and policies, which OLM cannot install.
+	// AdmissionFile is what Files returns besides the bundle: webhooks and policies, which OLM cannot install, and the NetworkPolicy of the
+	// operator's pods, with which OLM of OpenShift before 4.16.48, 4.17.39, 4.18.23 and 4.19.10 refuses a bundle.
 	AdmissionFile = "olm-admission.yaml"
 
 	csvFile = "manifests/mpijob-operator.clusterserviceversion.yaml"
@@ -41,8 +42,10 @@ type Release struct {
 	Version string
 	// Created is when it was made.
 	Created time.Time
-	// Operator and Agent are the references of the images.
+	// Operator and Agent are the references of the images, and Others those that an administrator can use besides: of the dashboard and of
+	// the runtimes.
 	Operator, Agent string
+	Others          []string
 }
 
 const description = `The operator runs MPI jobs on OpenShift and Kubernetes: a launcher that calls mpirun, and workers that run the ranks. It serves the
@@ -50,7 +53,7 @@ API MPIJob of kubeflow.org/v2beta1, and adds MPI runtimes, reports and validatio
 
 OLM cannot install the operator's webhooks and policies. Apply the file olm-admission.yaml of the same release after the
 installation, in the namespace mpijob-system: without it, jobs are validated only after their creation, the limits of namespaces
-are not enforced, and TrainJobs with MPI runtimes do not get the operator's changes.`
+are not enforced, RuntimeTests do not run, and TrainJobs with MPI runtimes do not get the operator's changes.`
 
 // Files returns the files of the bundle and AdmissionFile, by their paths.
 func Files(root string, release Release) (map[string][]byte, error) {
@@ -85,7 +88,7 @@ const annotations = `annotations:
   operators.operatorframework.io.bundle.channel.default.v1: ` + Channel + `
 `
 
-const admissionHeader = `# The webhooks and policies of the operator, which OLM cannot install:
+const admissionHeader = `# The webhooks and policies of the operator, which OLM cannot install, and the NetworkPolicy of its pods, which not every OLM can:
 # kubectl apply --server-side -f olm-admission.yaml
 `
 
@@ -104,7 +107,7 @@ func (p *parts) add(object *unstructured.Unstructured) error {
 	switch kind := object.GetKind(); {
 	case kind == "Namespace", kind == "ServiceAccount", strings.HasSuffix(kind, "RoleBinding") && ofOperator:
 		return nil // OLM creates these from the ClusterServiceVersion
-	case strings.HasSuffix(kind, "WebhookConfiguration"), strings.HasPrefix(kind, "ValidatingAdmissionPolicy"):
+	case strings.HasSuffix(kind, "WebhookConfiguration"), strings.HasPrefix(kind, "ValidatingAdmissionPolicy"), kind == "NetworkPolicy":
 		text, err := yaml.Marshal(object.Object)
 		p.admission.WriteString("---\n" + string(text))
 		return err
@@ -159,7 +162,7 @@ func (p *parts) csv(root string, release Release) (*unstructured.Unstructured, e
 			{Type: operators.InstallModeTypeMultiNamespace},
 			{Type: operators.InstallModeTypeAllNamespaces, Supported: true},
 		},
-		RelatedImages: []operators.RelatedImage{{Name: "operator", Image: release.Operator}, {Name: "agent", Image: release.Agent}},
+		RelatedImages: release.related(),
 		InstallStrategy: operators.NamedInstallStrategy{StrategyName: operators.InstallStrategyNameDeployment, StrategySpec: operators.StrategyDetailsDeployment{
 			DeploymentSpecs:    []operators.StrategyDeploymentSpec{{Name: p.deployment.Name, Label: p.deployment.Labels, Spec: p.deployment.Spec}},
 			ClusterPermissions: []operators.StrategyDeploymentPermissions{{ServiceAccountName: Package, Rules: p.cluster}},
@@ -174,7 +177,7 @@ func (p *parts) csv(root string, release Release) (*unstructured.Unstructured, e
 		"alm-examples": examples, "capabilities": "Basic Install", "categories": "AI/Machine Learning", "containerImage": release.Operator,
 		"createdAt": release.Created.UTC().Format(time.RFC3339), "description": "Runs MPI jobs on OpenShift and Kubernetes",
 		"repository": "https://github.com/opendatahub-io/mpijob", "support": "Open Data Hub",
-		"operatorframework.io/suggested-namespace":        manifests.Namespace,
+		"olm.skipRange": "<" + number.String(), "operatorframework.io/suggested-namespace": manifests.Namespace,
 		"operators.operatorframework.io/internal-objects": `["jobreports.mpi.opendatahub.io"]`,
 		"operators.operatorframework.io/project_layout":   "unknown",
 	}
@@ -191,6 +194,17 @@ func (p *parts) csv(root string, release Release) (*unstructured.Unstructured, e
 	}
 	delete(fields, "status")
 	return &unstructured.Unstructured{Object: fields}, nil
+}
+
+// related returns all images of the release, which tools that mirror catalogs copy.
+func (r Release) related() []operators.RelatedImage {
+	images := []operators.RelatedImage{{Name: "operator", Image: r.Operator}, {Name: "agent", Image: r.Agent}}
+	for _, image := range r.Others {
+		repository, _, _ := strings.Cut(image, "@")
+		name, _, _ := strings.Cut(repository[strings.LastIndex(repository, "/")+1:], ":")
+		images = append(images, operators.RelatedImage{Name: strings.TrimPrefix(name, "mpijob-"), Image: image})
+	}
+	return images
 }
 
 // texts describe the kinds in consoles.

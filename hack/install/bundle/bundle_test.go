@@ -1,12 +1,14 @@
 package bundle
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/blang/semver/v4"
 	opmanifests "github.com/operator-framework/api/pkg/manifests"
 	operators "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/operator-framework/api/pkg/validation"
@@ -24,6 +26,7 @@ var release = Release{
 	Version: "v0.2.0", Created: time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC),
 	Operator: "quay.io/opendatahub/mpijob-operator:v0.2.0@sha256:" + strings.Repeat("1", 64),
 	Agent:    "quay.io/opendatahub/mpijob-agent:v0.2.0@sha256:" + strings.Repeat("2", 64),
+	Others:   []string{"registry.example.com:5000/odh/mpijob-dashboard:v0.2.0@sha256:" + strings.Repeat("3", 64), "quay.io/opendatahub/mpi-sample-openmpi:v0.2.0@sha256:" + strings.Repeat("4", 64)},
 }
 
 func load(t *testing.T) *opmanifests.Bundle {
@@ -211,10 +214,11 @@ func anyMap(m map[string]string) map[string]any {
 	return all
 }
 
-// supported are the kinds that OLM installs from a bundle (operator-registry v1.72.0, pkg/lib/bundle/supported_resources.go).
+// supported are the kinds that every OLM installs from a bundle, those of OpenShift 4.16 included (operator-registry,
+// pkg/lib/bundle/supported_resources.go before PodMonitors, ConsolePlugins and NetworkPolicies were added).
 var supported = []string{
 	"ClusterServiceVersion", "CustomResourceDefinition", "Secret", "ClusterRole", "ClusterRoleBinding", "ConfigMap", "ServiceAccount", "Service", "Role", "RoleBinding",
-	"PrometheusRule", "ServiceMonitor", "PodDisruptionBudget", "PriorityClass", "NetworkPolicy", "PodMonitor", "ConsoleLink", "ConsolePlugin",
+	"PrometheusRule", "ServiceMonitor", "PodDisruptionBudget", "PriorityClass",
 }
 
 func TestBundleHasSupportedKindsOnly(t *testing.T) {
@@ -224,6 +228,31 @@ func TestBundleHasSupportedKindsOnly(t *testing.T) {
 		}
 		if object.GetNamespace() != "" {
 			t.Errorf("%s has a namespace, which OLM decides", manifests.Key(object))
+		}
+	}
+}
+
+// TestRelatedImages: tools that mirror a catalog copy all images of a release.
+func TestRelatedImages(t *testing.T) {
+	images := map[string]string{}
+	for _, image := range load(t).CSV.Spec.RelatedImages {
+		images[image.Name] = image.Image
+	}
+	want := map[string]string{"operator": release.Operator, "agent": release.Agent, "dashboard": release.Others[0], "mpi-sample-openmpi": release.Others[1]}
+	if !maps.Equal(images, want) {
+		t.Errorf("the related images are %v, want %v", images, want)
+	}
+}
+
+// TestUpgradePath: a version takes the place of all earlier ones, and a release that of its candidates.
+func TestUpgradePath(t *testing.T) {
+	replaces, err := semver.ParseRange(load(t).CSV.Annotations["olm.skipRange"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[string]bool{"0.1.0": true, "0.2.0-rc.1": true, "0.2.0": false, "0.2.1": false} {
+		if got := replaces(semver.MustParse(version)); got != want {
+			t.Errorf("%s takes the place of %s: %v, want %v", release.Version, version, got, want)
 		}
 	}
 }
