@@ -31,6 +31,12 @@ versions, but no kinds. */}}
 {{- else }}none{{ end -}}
 {{- end -}}
 
+{{/* The ConfigMap with certificates that operator and dashboard trust; "" for none. */}}
+{{- define "mpijob-operator.trustedCA" -}}
+{{- with .Values.trustedCA.configMap }}{{ . }}
+{{- else }}{{ if .Values.trustedCA.openshift }}mpijob-trusted-ca{{ end }}{{ end -}}
+{{- end -}}
+
 {{/* The operator's flags, as elements of a list. What is empty is left to the operator's default. */}}
 {{- define "mpijob-operator.arguments" -}}
 {{- $s := .Values.settings -}}
@@ -43,6 +49,7 @@ versions, but no kinds. */}}
   (list "ssh-key-type" $s.sshKeyType)
   (list "network-policies" $s.networkPolicies)
   (list "isolate-all-trainjobs" $s.isolateAllTrainJobs)
+  (list "require-encryption" $s.requireEncryption)
   (list "allow-egress" (join "," $s.allowEgress))
   (list "training-progress" $s.trainingProgress)
   (list "report-retention" $s.reports.retention)

@@ -125,6 +125,8 @@ func TestChartEqualsManifests(t *testing.T) {
 	}{
 		"default":                   {"", []string{"default"}},
 		"prometheus":                {"prometheus: {enabled: true}", []string{"default", "prometheus"}},
+		"OpenShift's monitoring":    {"prometheus: {enabled: true, openshift: platform}", []string{"default", "prometheus-openshift"}},
+		"user-workload monitoring":  {"prometheus: {enabled: true, openshift: user-workload}", []string{"default", "prometheus-user-workload"}},
 		"dashboard":                 {"dashboard: {enabled: true}", []string{"default", "dashboard/base"}},
 		"dashboard on OpenShift":    {"platform: openshift\ndashboard: {enabled: true, openshift: {host: mpijob-dashboard-mpijob-system.apps.example.com}}", []string{"default", "dashboard/openshift"}},
 		"runtimes on Kubernetes":    {fmt.Sprintf(runtimes, "init-container", "kubernetes"), []string{"default", "runtimes/kubernetes"}},
@@ -259,6 +261,7 @@ settings:
   sshKeyType: rsa-4096
   networkPolicies: false
   isolateAllTrainJobs: true
+  requireEncryption: true
   allowEgress: ["10.0.0.7:2049", ns/minio:9000]
   logsLink: "https://logs/?q={name}"
   mask: [first, "sec(o)nd"]
@@ -280,7 +283,7 @@ func TestSettingsBecomeFlags(t *testing.T) {
 	}
 	want := []any{
 		"--watch-namespaces=a,b", "--cluster-domain=cluster.local", "--agent-delivery=image-volume", "--gang-scheduling=none",
-		"--autoscaler=none", "--ssh-key-type=rsa-4096", "--network-policies=false", "--isolate-all-trainjobs=true",
+		"--autoscaler=none", "--ssh-key-type=rsa-4096", "--network-policies=false", "--isolate-all-trainjobs=true", "--require-encryption=true",
 		"--allow-egress=10.0.0.7:2049,ns/minio:9000", "--training-progress=0", "--report-retention=24h", "--max-reports=0",
 		"--max-report-bytes=16777216", "--max-total-report-bytes=104857600", "--max-log-bytes=0", "--logs-link=https://logs/?q={name}", "--tls-min-version=VersionTLS13",
 		"--tls-cipher-suites=A,B", "--log-level=debug", "--mask=first", "--mask=sec(o)nd", "--health-address=:8081",
@@ -333,6 +336,50 @@ func TestTracing(t *testing.T) {
 	}
 	if env, mounts, _ := operator("tracing: {endpoint: \"http://c:4318\"}"); len(env) != 1 || mounts != nil {
 		t.Errorf("an endpoint alone becomes %v, %v", env, mounts)
+	}
+}
+
+// TestTrustedCA: operator and dashboard trust the certificates of a ConfigMap, which OpenShift can fill. By default there is none.
+func TestTrustedCA(t *testing.T) {
+	for set, want := range map[string]struct {
+		configMap string
+		created   bool
+	}{
+		"imageRegistry: ''":                                    {},
+		"trustedCA: {configMap: cas, key: k}":                  {"cas", false},
+		"trustedCA: {openshift: true}":                         {"mpijob-trusted-ca", true},
+		"trustedCA: {configMap: cas, openshift: true, key: k}": {"cas", false},
+	} {
+		for _, platform := range []string{"kubernetes", "openshift"} {
+			objects := render(t, set+"\nplatform: "+platform+"\ndashboard: {enabled: true, extraEnv: [{name: HTTPS_PROXY, value: p}]}\nextraEnv: [{name: HTTPS_PROXY, value: p}]", current).Objects
+			created := slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+				return o.GetKind() == "ConfigMap" && o.GetName() == "mpijob-trusted-ca" && o.GetLabels()["config.openshift.io/inject-trusted-cabundle"] == "true"
+			})
+			if created != want.created {
+				t.Errorf("%s: the ConfigMap is created: %v, want %v", set, created, want.created)
+			}
+			for _, name := range []string{"mpijob-operator", "mpijob-dashboard"} {
+				pod, _, _ := unstructured.NestedMap(find(t, objects, "Deployment", name).Object, "spec", "template", "spec")
+				container := pod["containers"].([]any)[0].(map[string]any)
+				variables, mounts, volumes := fmt.Sprint(container["env"]), fmt.Sprint(container["volumeMounts"]), fmt.Sprint(pod["volumes"])
+				if !strings.Contains(variables, "name:HTTPS_PROXY value:p") {
+					t.Errorf("%s: %s does not have the variable of extraEnv: %s", set, name, variables)
+				}
+				key := "ca-bundle.crt"
+				if strings.Contains(set, "key: k") {
+					key = "k"
+				}
+				for text, in := range map[string]string{
+					"map[name:SSL_CERT_DIR value:/etc/mpijob/trusted-ca]":                                                      variables,
+					"map[mountPath:/etc/mpijob/trusted-ca name:trusted-ca readOnly:true]":                                      mounts,
+					"map[configMap:map[items:[map[key:" + key + " path:ca.crt]] name:" + want.configMap + "] name:trusted-ca]": volumes,
+				} {
+					if has := strings.Contains(in, text); has != (want.configMap != "") {
+						t.Errorf("%s: %s has %s: %v, in %s", set, name, text, has, in)
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -142,9 +142,10 @@ args:
 			variable["value"] = t.token("{{ .Values.goMemoryLimit | quote }}")
 		}
 	}
-	container["env"] = append(env, t.token(tracingEnv), t.token(listOf(".Values.extraEnv")))
-	t.block(container, `{{- if or .Values.tracing.ca.configMap .Values.settings.logBucket.name }}
+	container["env"] = append(env, t.token(tracingEnv), t.token(trustedEnv), t.token(listOf(".Values.extraEnv")))
+	t.block(container, `{{- if or .Values.tracing.ca.configMap .Values.settings.logBucket.name (include "mpijob-operator.trustedCA" .) }}
 volumeMounts:
+`+trustedMount+`
 {{- if .Values.tracing.ca.configMap }}
 - name: tracing
   mountPath: /etc/tracing
@@ -156,8 +157,9 @@ volumeMounts:
   readOnly: true
 {{- end }}
 {{- end }}`)
-	t.block(pod, `{{- if or .Values.tracing.ca.configMap .Values.settings.logBucket.name }}
+	t.block(pod, `{{- if or .Values.tracing.ca.configMap .Values.settings.logBucket.name (include "mpijob-operator.trustedCA" .) }}
 volumes:
+`+trustedVolume+`
 {{- with .Values.tracing.ca }}
 {{- if .configMap }}
 - name: tracing
@@ -179,6 +181,28 @@ volumes:
 {{- end }}`)
 	return nil
 }
+
+// trustedEnv, trustedMount and trustedVolume add the certificates of the value trustedCA to those that the programs trust: Go reads all
+// files of this folder.
+const (
+	trustedEnv = `{{- if include "mpijob-operator.trustedCA" . }}
+- name: SSL_CERT_DIR
+  value: /etc/mpijob/trusted-ca
+{{- end }}`
+	trustedMount = `{{- if include "mpijob-operator.trustedCA" . }}
+- name: trusted-ca
+  mountPath: /etc/mpijob/trusted-ca
+  readOnly: true
+{{- end }}`
+	trustedVolume = `{{- with include "mpijob-operator.trustedCA" . }}
+- name: trusted-ca
+  configMap:
+    name: {{ . }}
+    items:
+    - key: {{ $.Values.trustedCA.key }}
+      path: ca.crt
+{{- end }}`
+)
 
 // tracingEnv are the variables of the operator that configure where it sends traces.
 const tracingEnv = `{{- with .Values.tracing }}
@@ -228,19 +252,51 @@ func prometheus(config string, t *template) error {
 			t.block(field(object.Object, "metadata", "labels"), yamlOf(".Values.prometheus.labels"))
 		case "ServiceMonitor":
 			t.block(field(object.Object, "metadata", "labels"), yamlOf(".Values.prometheus.labels"))
-			endpoints := field(object.Object, "spec")["endpoints"].([]any)
-			endpoints[0].(map[string]any)["interval"] = t.token("{{ .Values.prometheus.interval }}")
+			endpoint := field(object.Object, "spec")["endpoints"].([]any)[0].(map[string]any)
+			endpoint["interval"] = t.token("{{ .Values.prometheus.interval }}")
+			t.block(endpoint, fmt.Sprintf(credentials, endpoint["bearerTokenFile"]))
+			delete(endpoint, "bearerTokenFile")
 		case "ClusterRoleBinding":
 			subject := object.Object["subjects"].([]any)[0].(map[string]any)
-			subject["name"] = t.token("{{ .Values.prometheus.serviceAccount.name }}")
-			subject["namespace"] = t.token("{{ .Values.prometheus.serviceAccount.namespace }}")
+			subject["name"] = t.token(fmt.Sprintf(subjectOf, "mpijob-metrics", "prometheus-k8s", "{{ .Values.prometheus.serviceAccount.name }}"))
+			subject["namespace"] = t.token(fmt.Sprintf(subjectOf, "{{ .Release.Namespace }}", "openshift-monitoring", "{{ .Values.prometheus.serviceAccount.namespace }}"))
 		}
 		if err := t.add(object, condition); err != nil {
 			return err
 		}
 	}
+	for _, variant := range []struct{ folder, value string }{{"prometheus-openshift", "platform"}, {"prometheus-user-workload", "user-workload"}} {
+		more, err := manifests.Build(filepath.Join(config, variant.folder))
+		if err != nil {
+			return err
+		}
+		for _, object := range more {
+			if slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+				return o.GetKind() == object.GetKind() && o.GetName() == object.GetName()
+			}) {
+				continue // the same, with other values
+			}
+			if err := t.add(object, fmt.Sprintf("and .Values.prometheus.enabled (eq .Values.prometheus.openshift %q)", variant.value)); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
+
+// subjectOf and credentials are the account that may read metrics and its token, by the value prometheus.openshift.
+const (
+	subjectOf   = `{{ if eq .Values.prometheus.openshift "user-workload" }}%s{{ else if eq .Values.prometheus.openshift "platform" }}%s{{ else }}%s{{ end }}`
+	credentials = `{{- if eq .Values.prometheus.openshift "user-workload" }}
+authorization:
+  type: Bearer
+  credentials:
+    name: mpijob-metrics-token
+    key: token
+{{- else }}
+bearerTokenFile: %s
+{{- end }}`
+)
 
 const onOpenShift = `eq (include "mpijob-operator.platform" .) "openshift"`
 
@@ -268,12 +324,16 @@ func dashboardOf(folder string, t *template, condition string) error {
 			if err != nil {
 				return err
 			}
-			podSettings(field(object.Object, "spec", "template", "spec"), t, ".Values.dashboard")
+			pod := field(object.Object, "spec", "template", "spec")
+			podSettings(pod, t, ".Values.dashboard")
 			field(object.Object, "metadata", "labels")[labelVersion] = t.token("{{ .Chart.AppVersion | quote }}")
 			if object.GetName() == "mpijob-dashboard" {
 				containerSettings(container, t, ".Values.dashboard")
 				args := container["args"].([]any)
 				container["args"] = append(args, t.token(listOf(".Values.dashboard.extraArgs")))
+				container["env"] = append(container["env"].([]any), t.token(trustedEnv), t.token(listOf(".Values.dashboard.extraEnv")))
+				container["volumeMounts"] = append(container["volumeMounts"].([]any), t.token(trustedMount))
+				pod["volumes"] = append(pod["volumes"].([]any), t.token(trustedVolume))
 			} else {
 				container["image"] = t.token(image(".Values.dashboard.openshift.proxyImage"))
 			}

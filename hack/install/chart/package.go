@@ -21,12 +21,14 @@ import (
 
 // valuesOf are the values of the images of a release, by the names of the images.
 var valuesOf = map[string][]string{
-	"mpijob-operator":     {"image"},
-	"mpijob-agent":        {"agent", "image"},
-	"mpijob-dashboard":    {"dashboard", "image"},
-	"mpi-sample-openmpi":  {"runtimes", "images", "openmpi"},
-	"mpi-sample-openmpi5": {"runtimes", "images", "openmpi5"},
-	"mpi-sample-mpich":    {"runtimes", "images", "mpich"},
+	"mpijob-operator":      {"image"},
+	"mpijob-agent":         {"agent", "image"},
+	"mpijob-dashboard":     {"dashboard", "image"},
+	"mpi-sample-openmpi":   {"runtimes", "images", "openmpi"},
+	"mpi-sample-openmpi5":  {"runtimes", "images", "openmpi5"},
+	"mpi-sample-mpich":     {"runtimes", "images", "mpich"},
+	"mpi-sample-pytorch":   {"runtimes", "images", "horovod"},
+	"mpi-sample-deepspeed": {"runtimes", "images", "deepspeed"},
 }
 
 var reference = regexp.MustCompile(`^(?:([^/]*[.:][^/]*)/)?([^:@]+):([^:@/]+)@(sha256:[0-9a-f]{64})$`)
