@@ -51,17 +51,14 @@ func newResume(f *Factory) *cobra.Command {
 
 // suspendText prints a note about the job's queue, and returns why nothing was done, or what follows.
 func (o *changeOptions) suspendText(job jobs.Job, report jobs.SuspendReport) string {
-	consequence := "Kueue restarts a job that is only suspended by its own field"
-	if o.verb == "resume" {
-		consequence = "the queue starts the job when it has capacity"
-	}
-	switch report.Note {
-	case jobs.NoKueue:
+	isResume := o.verb == "resume"
+	switch {
+	case report.Note == jobs.NoKueue:
 		o.noteQueue(job, report, "the cluster does not have Kueue's Workloads; the job's own field is used")
-	case jobs.WorkloadsForbidden:
-		o.noteQueue(job, report, o.describeError(report.Err)+"; without it, "+consequence)
-	case jobs.NoWorkload:
-		o.noteQueue(job, report, "Kueue has not created a Workload for it yet; "+consequence)
+	case report.Note == jobs.WorkloadsForbidden && isResume:
+		o.noteQueue(job, report, o.describeError(report.Err)+"; the queue starts the job when it has capacity, unless its Workload is deactivated")
+	case report.Note == jobs.NoWorkload && isResume:
+		o.noteQueue(job, report, "Kueue has not created a Workload for it yet; the queue starts the job when it has capacity")
 	}
 	switch report.Result {
 	case jobs.AlreadySuspended:
@@ -69,7 +66,7 @@ func (o *changeOptions) suspendText(job jobs.Job, report jobs.SuspendReport) str
 	case jobs.NotSuspended:
 		return "is not suspended"
 	case jobs.AlreadyEnded:
-		if o.verb == "resume" {
+		if isResume {
 			return fmt.Sprintf("has ended; run it again with %s clone %s", o.name, job.Name)
 		}
 		return "has ended and cannot be suspended"

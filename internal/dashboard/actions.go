@@ -48,11 +48,8 @@ func suspendText(job jobs.Job, report jobs.SuspendReport) string {
 	if report.QueueMessage != "" {
 		text += ": " + report.QueueMessage
 	}
-	switch {
-	case report.Result == jobs.Resumed && report.Queue != "":
+	if report.Result == jobs.Resumed && report.Queue != "" {
 		text += " and waits in queue " + report.Queue + " until it is admitted"
-	case report.Note == jobs.WorkloadsForbidden && report.Result == jobs.Suspended:
-		text += ". It is in a queue, and you may not read its Workload: Kueue may start it again"
 	}
 	return job.String() + " " + text + "."
 }

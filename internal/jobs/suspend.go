@@ -39,7 +39,7 @@ const (
 	QueueGaveUp SuspendResult = "QueueGaveUp"
 )
 
-// QueueNote says why a job in a queue is suspended or resumed by its field suspend only.
+// QueueNote says why the Workload of a job in a queue is not used.
 type QueueNote string
 
 // The notes.
@@ -57,16 +57,16 @@ type SuspendReport struct {
 	Result SuspendResult
 	// Queue is the job's queue, and QueueMessage why the job waits there; both may be empty.
 	Queue, QueueMessage string
-	// InQueue is set if the job was suspended or resumed in its queue, and not by its field suspend.
+	// InQueue is set if the job was suspended or resumed in its queue only, and not by its field suspend.
 	InQueue bool
-	// Note is set if the job is in a queue whose Workload cannot be used; Err is the reason if reading it is forbidden. Kueue
-	// then starts a job again that is suspended.
+	// Note is set if the job is in a queue and its Workload cannot be used; Err is the reason if reading it is forbidden.
 	Note QueueNote
 	Err  error
 }
 
-// Suspend stops a job and keeps it. A job with a Workload is suspended by mpi.AnnotationSuspendInQueue, because Kueue starts a job
-// again that is suspended by its field suspend only: the operator deactivates the Workload, which users may not change.
+// Suspend stops a job and keeps it. A job in a queue is suspended by mpi.AnnotationSuspendInQueue, because Kueue starts a job again
+// that is suspended by its field suspend only: the operator deactivates the Workload, which users may not change. If the Workload is
+// unknown, the field is set, too.
 func (c *Client) Suspend(ctx context.Context, job Job, dryRun DryRun) (SuspendReport, error) {
 	return c.setSuspended(ctx, job, true, dryRun)
 }
@@ -153,10 +153,15 @@ func suspensionInQueue(suspend bool) map[string]any {
 	return map[string]any{mpi.AnnotationSuspendInQueue: nil}
 }
 
+// isQueued reports whether mpi.AnnotationSuspendInQueue suspends a job as soon as it has a Workload.
+func isQueued(job Job) bool {
+	return job.Object.GetLabels()[mpi.LabelQueue] != "" && !isForMultiKueue(job)
+}
+
 // suspendResult decides what suspending a job does; the Workload is nil if the job's own field is used.
 func suspendResult(job Job, workload *kueue.Workload) SuspendResult {
 	switch {
-	case workload == nil && job.Suspended():
+	case workload == nil && job.Suspended() && (isSuspendedInQueue(job) || !isQueued(job)):
 		return AlreadySuspended
 	case workload == nil:
 		return Suspended
@@ -256,11 +261,12 @@ func (c *Client) setActive(ctx context.Context, job Job, workload *kueue.Workloa
 	})
 }
 
-// setSuspend patches the job's own field, with its UID: a new job of the same name is not changed.
+// setSuspend patches the job's own field, and whether it stays suspended in its queue, with its UID: a new job of the same name is not
+// changed.
 func (c *Client) setSuspend(ctx context.Context, job Job, suspend bool, dryRun DryRun) error {
 	metadata := map[string]any{"uid": string(job.UID)}
-	if isSuspendedInQueue(job) {
-		metadata["annotations"] = suspensionInQueue(false)
+	if inQueue := suspend && isQueued(job); inQueue != isSuspendedInQueue(job) {
+		metadata["annotations"] = suspensionInQueue(inQueue)
 	}
 	patch := map[string]any{"metadata": metadata}
 	if err := unstructured.SetNestedField(patch, suspend, editorFor(job.Kind).SuspendPath()...); err != nil {

@@ -4,13 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -43,7 +47,7 @@ func TestSuspendAndResume(t *testing.T) {
 		"stopped by a user":                  {suspended: true, spec: "{queueName: team, active: false}", conditions: "[]", suspend: AlreadySuspended, resume: Resumed, resumePatch: `"active":true`},
 		"given up by Kueue":                  {suspended: true, spec: "{queueName: team, active: false}", conditions: givenUp, suspend: QueueGaveUp, resume: QueueGaveUp},
 		"no Workload":                        {suspend: Suspended, resume: NotSuspended, suspendPatch: `"suspend":true`},
-		"no Workload, paused":                {suspended: true, suspend: AlreadySuspended, resume: Resumed, resumePatch: `"suspend":false`},
+		"no Workload yet":                    {suspended: true, suspend: Suspended, resume: Resumed, suspendPatch: `"mpi.opendatahub.io/suspend-in-queue":"true"`, resumePatch: `"suspend":false`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,6 +92,70 @@ func TestSuspendAndResume(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSuspendWithoutWorkload reads cases that the tests of the Python SDK read, too.
+func TestSuspendWithoutWorkload(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/suspend.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests []struct {
+		Name                 string
+		Job, Suspend, Resume map[string]any
+	}
+	if err := yaml.Unmarshal(text, &tests); err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{"MPIJob": "kubeflow.org/v2beta1", "TrainJob": "trainer.kubeflow.org/v1alpha1"}
+	for note, refusal := range map[QueueNote]error{NoWorkload: nil, NoKueue: missing("Workload"), WorkloadsForbidden: forbidden("workloads")} {
+		for _, test := range tests {
+			t.Run(string(note)+"/"+test.Name, func(t *testing.T) {
+				t.Parallel()
+				job := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(decodedJSON(t, test.Job).(map[string]any))}
+				job.SetAPIVersion(versions[job.GetKind()])
+				job.SetNamespace("ns")
+				job.SetName("q")
+				job.SetUID("q-uid")
+				for _, resume := range []bool{false, true} {
+					c, s := newServer(t, job.DeepCopy())
+					s.refuse = func(_, kind string) error { return map[string]error{"WorkloadList": refusal}[kind] }
+					call, want, changed, unchanged := c.Suspend, test.Suspend, Suspended, AlreadySuspended
+					if resume {
+						call, want, changed, unchanged = c.Resume, test.Resume, Resumed, NotSuspended
+					}
+					report, err := call(t.Context(), FromObject(job), DryRunNone)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if want == nil {
+						if report.Result != unchanged || len(s.patches) > 0 {
+							t.Errorf("resume %t: %s, patched %v", resume, report.Result, s.patches)
+						}
+						continue
+					}
+					if report.Result != changed || report.Queue != "" && report.Note != note || len(s.patches) != 1 {
+						t.Fatalf("resume %t: %+v, patched %v", resume, report, s.patches)
+					}
+					var patch map[string]any
+					if err := json.Unmarshal([]byte(strings.TrimPrefix(s.patches[0], job.GetKind()+" ")), &patch); err != nil {
+						t.Fatal(err)
+					}
+					if uid, _, _ := unstructured.NestedString(patch, "metadata", "uid"); uid != "q-uid" {
+						t.Errorf("resume %t: the patch is for the UID %q", resume, uid)
+					}
+					unstructured.RemoveNestedField(patch, "metadata", "uid")
+					if len(patch["metadata"].(map[string]any)) == 0 {
+						delete(patch, "metadata")
+					}
+					if diff := cmp.Diff(want, patch); diff != "" {
+						t.Errorf("resume %t (-want +got)\n%s", resume, diff)
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -460,6 +460,13 @@ func TestQueueKeepsSuspendedJobsOut(t *testing.T) {
 		}
 	}
 
+	// One that is suspended before Kueue has created its Workload.
+	third := queuedJob(namespace, "third", 2)
+	launcher(third).Command = []string{"sleep", "5"}
+	create(t, third)
+	odh(t, namespace, "suspend", "third", "--as", user.name)
+	jobs = append(jobs, third)
+
 	other := queuedJob(namespace, "other", 2)
 	launcher(other).Command = []string{"sleep", "5"}
 	create(t, other)
@@ -484,6 +491,7 @@ func TestQueueKeepsSuspendedJobsOut(t *testing.T) {
 	if said := waitsFor(t, "MPIJob", namespace, "second", "position 1").Message; strings.Contains(said, "Evicted") {
 		t.Errorf("it was never in, and says %q", said)
 	}
+	odh(t, namespace, "resume", "third", "--as", user.name)
 	for _, job := range jobs {
 		reported(t, "MPIJob", namespace, job.Name, job.Name+" succeeds", inPhase(v1alpha1.PhaseSucceeded))
 	}

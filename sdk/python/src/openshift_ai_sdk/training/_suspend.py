@@ -8,7 +8,7 @@ from openshift_ai_sdk.training._driver import Json
 from openshift_ai_sdk.training._job_ref import JobRef, is_finished
 from openshift_ai_sdk.training._kinds import ANNOTATION_SUSPEND_IN_QUEUE, LABEL_QUEUE, TRAIN_JOB, Resource
 from openshift_ai_sdk.training._written import is_suspended, is_suspended_in_queue
-from openshift_ai_sdk.training.errors import APIError, NotSupportedError, TrainingError
+from openshift_ai_sdk.training.errors import APIError, NotSupportedError, PermissionDeniedError, TrainingError
 
 WORKLOAD = Resource("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
 LABEL_JOB_UID = "kueue.x-k8s.io/job-uid"
@@ -19,8 +19,8 @@ MULTIKUEUE = "kueue.x-k8s.io/multikueue"
 async def set_suspended(cluster: Cluster, ref: JobRef, to: bool) -> None:
     """Suspend or resume a job.
 
-    In a queue the job gets an annotation instead, because Kueue resumes a job that is only suspended: the operator
-    deactivates the Workload, which users may not change.
+    In a queue the job gets an annotation, because Kueue resumes a job that is only suspended: the operator deactivates
+    the Workload, which users may not change. If the Workload is unknown, the field is set, too.
     """
     found = await cluster.api.get(ref.resource, ref.namespace, ref.name)
     if ref.uid and found["metadata"]["uid"] != ref.uid:
@@ -29,24 +29,25 @@ async def set_suspended(cluster: Cluster, ref: JobRef, to: bool) -> None:
         done, instead = ("suspended", "there is nothing to do") if to else ("resumed", "run it again with clone()")
         raise TrainingError(f"{ref} is finished and cannot be {done}: {instead}")
     uid = found["metadata"]["uid"]
-    if (found["metadata"].get("labels") or {}).get(LABEL_QUEUE):
+    queued = bool((found["metadata"].get("labels") or {}).get(LABEL_QUEUE))
+    if queued:
         workload = await workload_of(cluster, ref.namespace, uid)
         if workload is not None:
             await suspend_in_queue(cluster, ref, found, workload, to)
             return
     held = is_suspended_in_queue(found)
-    if is_suspended(found) != to or (held and not to):
+    hold = to and queued and not is_for_multikueue(found)
+    if is_suspended(found) != to or (hold and not held) or (held and not to):
         change: Json = {"metadata": {"uid": uid}, **_changes.suspension(ref.kind, to)}
-        if held and not to:
-            change["metadata"]["annotations"] = {ANNOTATION_SUSPEND_IN_QUEUE: None}
+        if hold != held:
+            change["metadata"]["annotations"] = {ANNOTATION_SUSPEND_IN_QUEUE: "true" if hold else None}
         await cluster.api.patch(ref.resource, ref.namespace, ref.name, change)
 
 
 async def suspend_in_queue(cluster: Cluster, ref: JobRef, job: Json, workload: Json, to: bool) -> None:
     """Suspend or resume a job in a queue: by an annotation, or by its Workload where the operator does not act."""
     held = is_suspended_in_queue(job)
-    spec = job["spec"] if job["kind"] == TRAIN_JOB.kind else job["spec"].get("runPolicy") or {}
-    if spec.get("managedBy") == MULTIKUEUE or (not to and not held):
+    if is_for_multikueue(job) or (not to and not held):
         # The operator leaves the job to another cluster, or somebody has deactivated the Workload itself.
         await set_active(cluster, ref.namespace, job["metadata"]["uid"], workload, not to)
     elif held != to and (not to or workload["spec"].get("active", True) or rests(workload)):
@@ -55,11 +56,17 @@ async def suspend_in_queue(cluster: Cluster, ref: JobRef, job: Json, workload: J
         await cluster.api.patch(ref.resource, ref.namespace, ref.name, change)
 
 
+def is_for_multikueue(job: Json) -> bool:
+    """Return whether Kueue sends a job to another cluster: the operator of this one does nothing for it."""
+    spec = job["spec"] if job["kind"] == TRAIN_JOB.kind else job["spec"].get("runPolicy") or {}
+    return bool(spec.get("managedBy") == MULTIKUEUE)
+
+
 async def workload_of(cluster: Cluster, namespace: str, uid: str) -> Json | None:
-    """Return the Workload of a job; None if there is none, or no Kueue."""
+    """Return the Workload of a job; None if there is none, no Kueue, or if the user may not read it."""
     try:
         items, _ = await cluster.api.list(WORKLOAD, namespace, f"{LABEL_JOB_UID}={uid}")
-    except NotSupportedError:
+    except (NotSupportedError, PermissionDeniedError):
         return None
     owned = (item for item in items if any(owner["uid"] == uid for owner in item["metadata"]["ownerReferences"]))
     return next(owned, None)
