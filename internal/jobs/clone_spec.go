@@ -396,7 +396,8 @@ func fieldsWithout(job, built *unstructured.Unstructured) ([]string, error) {
 	return paths, nil
 }
 
-// merge returns a value with the changes from one value to another. Entries of lists are the same if they have the same key.
+// merge returns a value with the changes from one value to another. Entries of lists of objects are the same if they have the same key
+// or, without keys, if they are equal.
 func merge(value, from, to any) any {
 	if reflect.DeepEqual(from, to) {
 		return value
@@ -404,8 +405,14 @@ func merge(value, from, to any) any {
 	if objects, are := allOf[map[string]any](value, from, to); are {
 		return mergeObjects(objects[0], objects[1], objects[2])
 	}
-	if lists, are := allOf[[]any](value, from, to); are && allKeyed(slices.Concat(lists...)) {
+	lists, are := allOf[[]any](value, from, to)
+	switch {
+	case !are:
+		return to
+	case allKeyed(slices.Concat(lists...)):
 		return mergeKeyed(lists[0], lists[1], lists[2])
+	case allObjects(slices.Concat(lists...)):
+		return mergeUnkeyed(lists[0], lists[1], lists[2])
 	}
 	return to
 }
@@ -455,6 +462,29 @@ func mergeKeyed(list, from, to []any) any {
 			continue
 		}
 		if entry := merge(find(list, key), find(from, key), find(to, key)); entry != nil {
+			merged = append(merged, entry)
+		}
+	}
+	if len(merged) == 0 {
+		return nil
+	}
+	return merged
+}
+
+// mergeUnkeyed merges lists of objects without keys, such as tolerations and podTemplateOverrides: what the list has besides the entries
+// of from stays, and the entries of to follow. It returns nil for a list that has no entries.
+func mergeUnkeyed(list, from, to []any) any {
+	has := func(in []any, entry any) bool {
+		return slices.ContainsFunc(in, func(other any) bool { return reflect.DeepEqual(entry, other) })
+	}
+	var merged []any
+	for _, entry := range list {
+		if !has(from, entry) {
+			merged = append(merged, entry)
+		}
+	}
+	for _, entry := range to {
+		if !has(merged, entry) {
 			merged = append(merged, entry)
 		}
 	}

@@ -3,11 +3,13 @@ package jobs
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 )
@@ -242,6 +244,67 @@ func TestCloneWithPods(t *testing.T) {
 		}
 		if diff := cmp.Diff(asYAML(t, want.Job), asYAML(t, clone.Job)); diff != "" {
 			t.Errorf("with the runtime %q (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestCloneKeepsOverrides: with Trainer v2.1, a clone with changed settings keeps what the user has written besides, in its place.
+func TestCloneKeepsOverrides(t *testing.T) {
+	t.Parallel()
+	c, _ := newServer(t, parsed(t, runtimeText))
+	c.discovery = schemas{text: `{"podTemplateOverrides": {}}`}
+	own := map[string]any{"targetJobs": []any{map[string]any{"name": "node"}}, "spec": map[string]any{"schedulerName": "mine"}}
+	all := func(pool string) []any {
+		override := func(names ...string) any {
+			var targets []any
+			for _, name := range names {
+				targets = append(targets, map[string]any{"name": name})
+			}
+			return map[string]any{"targetJobs": targets, "spec": map[string]any{"nodeSelector": map[string]any{"pool": pool}}}
+		}
+		return []any{override("launcher", "node"), override("initializer")}
+	}
+	for name, test := range map[string]struct{ written, want []any }{
+		"of another place": {[]any{own}, append([]any{own}, all("b")...)},
+		"besides create's": {append(all("a"), own), append(append(all("a"), own), all("b")...)},
+		"of create":        {all("a"), all("b")},
+		"none":             {nil, all("b")},
+	} {
+		built, err := c.Build(t.Context(), small(func(s *Spec) { s.Runtime = "mpi-openmpi" }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.written != nil {
+			if err := unstructured.SetNestedSlice(built.Job.Object, test.written, "spec", "podTemplateOverrides"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clone, err := c.CloneEdited(t.Context(), FromObject(built.Job), "next", func(s *Spec) { s.NodeSelector = map[string]string{"pool": "b"} })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(test.want, valueAt(clone.Job.Object, "spec.podTemplateOverrides")); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestCloneKeepsTolerations: a toleration that no setting describes stays, and others follow those of the clone.
+func TestCloneKeepsTolerations(t *testing.T) {
+	t.Parallel()
+	c, _ := newServer(t)
+	built, err := c.Build(t.Context(), small(func(s *Spec) { s.Tolerations = []corev1.Toleration{{Key: "a", Operator: corev1.TolerationOpExists}} }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := parsed(t, strings.ReplaceAll(asYAML(t, built.Job), "tolerations:", "tolerations:\n          - {key: late, operator: Exists, tolerationSeconds: 60}"))
+	clone, err := c.CloneEdited(t.Context(), FromObject(job), "next", func(s *Spec) { s.Tolerations = []corev1.Toleration{{Key: "b", Operator: corev1.TolerationOpExists}} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range valuesAt(t, clone.Job, podField(inPods, "tolerations")) {
+		if !strings.Contains(text, `"late"`) || !strings.Contains(text, `"b"`) {
+			t.Errorf("the tolerations are %s", text)
 		}
 	}
 }
