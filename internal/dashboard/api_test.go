@@ -90,8 +90,9 @@ func TestFlagsAndImagesOfRuntimes(t *testing.T) {
 	namespace(t, "form-runtimes", "user")
 	admin := caller{t, administrator(t, "form-runtimes")}
 	for name, policy := range map[string]string{"form-mpi": "mpi: {numProcPerNode: 1, mpiImplementation: OpenMPI, runLauncherAsNode: true}", "form-torch": "torch: {}"} {
+		annotations := map[string]string{"form-mpi": "mpi.opendatahub.io/mpi-implementation: OpenMPI"}[name]
 		var runtime unstructured.Unstructured
-		must(t, yaml.Unmarshal([]byte(`{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainingRuntime, metadata: {namespace: form-runtimes, name: `+name+`}, spec: {mlPolicy: {numNodes: 1, `+policy+`}, template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: node, image: "quay.io/team/`+name+`:1"}]}}}}}]}}}}`), &runtime.Object))
+		must(t, yaml.Unmarshal([]byte(`{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainingRuntime, metadata: {namespace: form-runtimes, name: `+name+`, annotations: {`+annotations+`}}, spec: {mlPolicy: {numNodes: 1, `+policy+`}, template: {spec: {replicatedJobs: [{name: node, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: node, image: "quay.io/team/`+name+`:1"}]}}}}}]}}}}`), &runtime.Object))
 		must(t, api.Create(t.Context(), &runtime))
 	}
 	mpiJob(t, "form-runtimes", "earlier", nil)
@@ -113,7 +114,7 @@ func TestFlagsAndImagesOfRuntimes(t *testing.T) {
 		change func(*dashboard.SpecRequest)
 		want   string
 	}{
-		"a runtime without MPI":  {func(r *dashboard.SpecRequest) { r.Spec.Runtime = "form-torch" }, "mpiFlags cannot be set with runtime form-torch, which does not use MPI"},
+		"a runtime without MPI":  {func(r *dashboard.SpecRequest) { r.Spec.Runtime, r.GangTimeoutSeconds = "form-torch", 0 }, "mpiFlags cannot be set with runtime form-torch, which does not use MPI"},
 		"a size of its launcher": {func(r *dashboard.SpecRequest) { r.Spec.LauncherCPU = "1" }, "launcherCpu"},
 	} {
 		changed := request

@@ -198,14 +198,15 @@ func (s Spec) trainJob(runtimeKind string, used trainjob.Runtime) (Built, error)
 	if s.Suspend {
 		job.Spec.Suspend = new(true)
 	}
+	if errs := s.validateWith(used); len(errs) > 0 {
+		return Built{}, Invalid(errs...)
+	}
 	var added []string
 	if used.IsMPI() {
 		converted := trainjob.Convert(job, used)
 		if added = s.launchCommand(converted.Implementation, converted.Ranks()); added != nil {
 			trainer.Command = added
 		}
-	} else if errs := s.validateWithoutMPI(); len(errs) > 0 {
-		return Built{}, Invalid(errs...)
 	}
 	if errs, _ := trainjob.Check(job, used); len(errs) > 0 {
 		rejected := &RejectedError{Name: "trainjob/" + s.Name}
@@ -218,22 +219,45 @@ func (s Spec) trainJob(runtimeKind string, used trainjob.Runtime) (Built, error)
 	return Built{Job: object, Command: added}, err
 }
 
-// validateWithoutMPI returns an error for each setting of mpirun.
-func (s Spec) validateWithoutMPI() []FieldError {
+// validateWith returns an error for each setting that has no effect with a runtime, by the table of settings.
+func (s Spec) validateWith(used trainjob.Runtime) []FieldError {
 	var errs []FieldError
 	for _, setting := range []struct {
 		name    string
-		set     bool
+		isSet   bool
 		instead string
 	}{
 		{"mpiFlags", len(s.MPIFlags) > 0, ""},
 		{"workdir", s.WorkDir != "", "; write the folder in the command: sh -c 'cd FOLDER && exec python train.py'"},
+		{"connection", len(s.Connections) > 0, "; set variables from the Secret's keys in YAML (spec.trainer.env)"},
+		{"topology", s.Topology != "", ""},
+		{"rdma", s.RDMA != "", ""},
+		{"profile", s.Profile, ""},
+		{"waitForQuota", s.WaitForQuota, ""},
+		{"gangTimeout", s.GangTimeout > 0, ""},
+		{"retries", s.Retries != nil, "; the runtime defines how often its jobs are restarted"},
 	} {
-		if setting.set {
-			errs = append(errs, FieldError{Field: setting.name, Reason: "cannot be set with runtime " + s.Runtime + ", which does not use MPI" + setting.instead})
+		isOurs := strings.HasSuffix(SettingOf(setting.name).TrainJob.Only, withOurs)
+		switch {
+		case !setting.isSet, used.IsOurs(), used.IsMPI() && !isOurs:
+		case isOurs:
+			errs = append(errs, FieldError{Field: setting.name, Reason: fmt.Sprintf("cannot be set with runtime %s: it %s, with the annotation %s%s", s.Runtime, withOurs, mpi.AnnotationImplementation, setting.instead)})
+		default:
+			errs = append(errs, FieldError{Field: setting.name, Reason: fmt.Sprintf("cannot be set with runtime %s, which does not use MPI%s", s.Runtime, setting.instead)})
 		}
 	}
 	return errs
+}
+
+// withoutIneffective returns the specification without the settings that have no effect with a runtime.
+func (s Spec) withoutIneffective(used trainjob.Runtime) Spec {
+	if !used.IsMPI() {
+		s.WaitForQuota = false
+	}
+	if !used.IsOurs() {
+		s.Connections, s.Topology, s.TopologyPreferred, s.RDMA, s.Profile, s.GangTimeout, s.Retries = nil, "", false, "", false, 0, nil
+	}
+	return s
 }
 
 // withoutEmptyFields returns a typed object as users write it: without a status, nulls and empty objects.

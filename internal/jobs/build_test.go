@@ -331,7 +331,7 @@ POD  runPolicy:
 const runtimeText = `
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: ClusterTrainingRuntime
-metadata: {name: mpi-openmpi, annotations: {mpi.opendatahub.io/max-gpus-per-worker: "4"}}
+metadata: {name: mpi-openmpi, annotations: {mpi.opendatahub.io/mpi-implementation: OpenMPI, mpi.opendatahub.io/max-gpus-per-worker: "4"}}
 spec:
   mlPolicy: {numNodes: 1, mpi: {numProcPerNode: 1, mpiImplementation: OpenMPI, sshAuthMountPath: /home/mpi/.ssh, runLauncherAsNode: true}}
   template:
@@ -341,6 +341,22 @@ spec:
       - {name: node, template: {spec: {template: {spec: {containers: [{name: node, image: r}]}}}}}
       - {name: initializer, template: {spec: {template: {spec: {containers: [{name: other, image: r}]}}}}}
 `
+
+// torchRuntime returns a runtime without MPI, named torch.
+func torchRuntime(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	runtime := parsed(t, strings.Replace(strings.Replace(runtimeText, "mpi-openmpi", "torch", 1), "mpi: {numProcPerNode: 1, mpiImplementation: OpenMPI, sshAuthMountPath: /home/mpi/.ssh, runLauncherAsNode: true}", "torch: {}", 1))
+	runtime.SetAnnotations(nil)
+	return runtime
+}
+
+// upstreamRuntime returns an MPI runtime that is none of the operator, named deepspeed.
+func upstreamRuntime(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	runtime := parsed(t, strings.Replace(runtimeText, "mpi-openmpi", "deepspeed", 1))
+	runtime.SetAnnotations(nil)
+	return runtime
+}
 
 // schemas stands in for the discovery of a cluster whose TrainJobs have some fields.
 type schemas struct {
@@ -472,9 +488,8 @@ volumes:
 // TestTrainJobPods: what a TrainJob has no field for is a flag of mpirun, or a patch whose lists have unique keys.
 func TestTrainJobPods(t *testing.T) {
 	t.Parallel()
-	plain := parsed(t, strings.Replace(strings.Replace(runtimeText, "mpi-openmpi", "torch", 1), "mpi: {numProcPerNode: 1, mpiImplementation: OpenMPI, sshAuthMountPath: /home/mpi/.ssh, runLauncherAsNode: true}", "torch: {}", 1))
-	hydra := parsed(t, strings.Replace(runtimeText, "name: mpi-openmpi, annotations: {", "name: mpi-mpich, annotations: {mpi.opendatahub.io/mpi-implementation: MPICH, ", 1))
-	c, _ := newServer(t, parsed(t, runtimeText), plain, hydra)
+	hydra := parsed(t, strings.Replace(runtimeText, "name: mpi-openmpi, annotations: {mpi.opendatahub.io/mpi-implementation: OpenMPI", "name: mpi-mpich, annotations: {mpi.opendatahub.io/mpi-implementation: MPICH", 1))
+	c, _ := newServer(t, parsed(t, runtimeText), torchRuntime(t), hydra)
 	spec := Spec{
 		Name: "train", Namespace: "ns", Runtime: "mpi-openmpi", Command: []string{"pi"}, Workers: 2, WorkDir: "/app", MPIFlags: []string{"-v"}, RunAsUser: new(int64(7)),
 		Volumes: []Volume{{Source: VolumeClaim, Name: "data", Path: "/data"}}, Output: &Volume{Source: VolumeClaim, Name: "data", Path: "/results"},

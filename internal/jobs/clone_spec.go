@@ -303,18 +303,18 @@ func (c *Client) readTrainJob(ctx context.Context, object *unstructured.Unstruct
 	if s.Queue != "" {
 		s.Priority = job.Labels[labelPriority]
 	}
-	if trainer.NumNodes != nil {
-		s.Workers = *trainer.NumNodes
-		return nil
-	}
-	// The runtime has the number of nodes.
 	_, used, err := c.runtime(ctx, job.Namespace, s.Runtime)
 	if err != nil {
 		return err
 	}
+	// Annotations without an effect are no settings: Build refuses them, and a clone keeps them.
+	*s = s.withoutIneffective(*used)
 	s.Workers = 1
 	if used.Spec.MLPolicy != nil {
 		s.Workers = ptr.Deref(used.Spec.MLPolicy.NumNodes, 1)
+	}
+	if trainer.NumNodes != nil {
+		s.Workers = *trainer.NumNodes
 	}
 	return nil
 }

@@ -67,6 +67,8 @@ func notIn(reason string) Expression { return Expression{Reason: reason} }
 const (
 	sincePatches = "requires Kubeflow Trainer v2.2"
 	withMPI      = "requires an MPI runtime"
+	// withOurs is about settings that the operator writes into the JobSets of its own runtimes.
+	withOurs = "requires an MPI runtime of the operator"
 )
 
 // Settings returns the table of settings, in groups.
@@ -168,7 +170,7 @@ var settings = []SettingGroup{
 		},
 		{
 			Name: "connection", Flag: "connection", Python: "connections", Form: "connections", Text: "Data connection (Secret) whose keys become variables of every rank", IsList: true,
-			MPIJob: jobField("metadata.annotations[opendatahub.io/connections]"), TrainJob: jobField("metadata.annotations[opendatahub.io/connections]").only(withMPI),
+			MPIJob: jobField("metadata.annotations[opendatahub.io/connections]"), TrainJob: jobField("metadata.annotations[opendatahub.io/connections]").only(withOurs),
 		},
 		{
 			Name: "mlflow_tracking_uri", Python: "mlflow_tracking_uri", Text: "URL of MLflow, to which ranks log: the variable MLFLOW_TRACKING_URI", Limits: "a URL",
@@ -250,15 +252,15 @@ var settings = []SettingGroup{
 		},
 		{
 			Name: "topology", Flag: "topology", Python: "topology", Form: "topology", Text: "Node label by which all pods run in one domain, such as topology.kubernetes.io/zone; with the prefix prefer:, if possible", Limits: "the key of a label",
-			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/required-topology]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/required-topology]").only(withMPI),
+			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/required-topology]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/required-topology]").only(withOurs),
 		},
 		{
 			Name: "rdma", Flag: "rdma", Python: "rdma", Form: "rdma", Text: "What to do if no node offers the RDMA that the pods request: optional (use TCP, the default) or required (wait for it)", Limits: "optional or required",
-			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/rdma]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/rdma]").only(withMPI),
+			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/rdma]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/rdma]").only(withOurs),
 		},
 		{
 			Name: "profile", Flag: "profile", Python: "profile", Form: "profile", Text: "Count and time the calls of MPI in each rank",
-			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/profile]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/profile]").only(withMPI),
+			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/profile]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/profile]").only(withOurs),
 		},
 		{
 			Name: "waitForQuota", Flag: "wait-for-quota", Python: "wait_for_quota", Form: "waitForQuota", Text: "Wait if the quotas of the namespace have no room for the job now, instead of refusing it",
@@ -268,7 +270,7 @@ var settings = []SettingGroup{
 			Name: "gangTimeout", Flag: "gang-timeout", Python: "gang_timeout", Form: "gangMinutes", Text: "Schedule all pods together, and give up an attempt after this time, such as 10m", Limits: wholeSeconds,
 			Differs:  "With a runtime and without a queue, a job of which no pod has a node waits without a limit; set a deadline to end it",
 			MPIJob:   jobField("spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds"),
-			TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/schedule-timeout-seconds]").only(withMPI),
+			TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/schedule-timeout-seconds]").only(withOurs),
 		},
 		{
 			Name: "imagePullSecret", Flag: "image-pull-secret", Python: "image_pull_secrets", Form: "pullSecrets", Text: "Secret with the credentials of the image's registry", IsList: true,
@@ -283,7 +285,7 @@ var settings = []SettingGroup{
 		{
 			Name: "retries", Flag: "retries", Python: "retries", Form: "retries", Text: "Number of times to try a failed job again, with new pods for workers that failed (with a runtime: new pods for all)", Limits: "0 or more; with a runtime at most 100",
 			Differs: "An attempt that Kubernetes ended, to preempt a pod or drain a node, does not count",
-			MPIJob:  jobField("spec.runPolicy.backoffLimit"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/max-restarts]").only(withMPI),
+			MPIJob:  jobField("spec.runPolicy.backoffLimit"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/max-restarts]").only(withOurs),
 		},
 		{
 			Name: "deadline", Flag: "deadline", Python: "deadline", Form: "hours", Text: "Maximum run time of the job, such as 4h (0 for no limit)", Limits: wholeSeconds,

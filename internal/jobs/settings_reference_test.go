@@ -22,11 +22,14 @@ same job. What is not here can be set in YAML, with ` + "`create -f`, `MPIJob.fr
 
 ` + "`clone`" + ` and ` + "`update`" + ` change a copy by the same flags: what can be listed is added to the original's, ` + "`--command`" + ` is the launcher's
 whole command, and ` + "`--grace-period`" + ` of ` + "`update`" + ` is that of the pods that it ends. The dashboard's clone is the wizard. In Python, ` + "`clone`" + `
-takes the names that its reference lists, and the path of any field.
+takes the same arguments as ` + "`MPIJob`" + `, ` + "`cpu`, `memory` and `gpu`" + `, and the path of any field.
 
 With a runtime the job is a TrainJob, otherwise an MPIJob. *All pods*, *workers* and *launcher* are the pod templates of an MPIJob. Of a
 TrainJob they are ` + "`spec.runtimePatches`" + `, which change the pods of the runtime; with Kubeflow Trainer v2.1, ` + "`spec.podTemplateOverrides`" + `. Its
 containers and volumes are those of the pods with the container ` + "`node`" + `; all else applies to initializers, too.
+
+An MPI runtime of the operator has the annotation ` + "`mpi.opendatahub.io/mpi-implementation`" + `, as those have that ` + "`runtimes create`" + ` creates. MPI
+runtimes of Kubeflow Trainer do not have it. A setting that a runtime does not apply is refused.
 
 This page is generated from the library's table: ` + "`go test ./internal/jobs -run TestSettingsReference -update`" + `. Tests compare the table with the
 flags, arguments and fields, and with the jobs that are created.

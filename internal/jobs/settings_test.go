@@ -117,6 +117,55 @@ func TestSettingsAreBuilt(t *testing.T) {
 	}
 }
 
+// TestSettingsNeedRuntimes: a setting that the table restricts to MPI runtimes is refused with other runtimes, and a clone of a job that has
+// it nevertheless keeps it.
+func TestSettingsNeedRuntimes(t *testing.T) {
+	t.Parallel()
+	c, _ := newServer(t, parsed(t, runtimeText), torchRuntime(t), upstreamRuntime(t))
+	count := 0
+	for _, setting := range allSettings() {
+		isOurs := strings.HasSuffix(setting.TrainJob.Only, withOurs)
+		if !isOurs && !strings.HasSuffix(setting.TrainJob.Only, withMPI) {
+			continue
+		}
+		count++
+		build := func(runtime string) (Built, error) {
+			return c.Build(t.Context(), small(func(s *Spec) {
+				examples[setting.Name](s)
+				s.Runtime = runtime
+			}))
+		}
+		built, err := build("mpi-openmpi")
+		if err != nil {
+			t.Errorf("%s with a runtime of the operator: %v", setting.Name, err)
+			continue
+		}
+		for runtime, want := range map[string]string{
+			"torch":     map[bool]string{true: "cannot be set with runtime torch: it " + withOurs, false: "cannot be set with runtime torch, which does not use MPI"}[isOurs],
+			"deepspeed": map[bool]string{true: "cannot be set with runtime deepspeed: it " + withOurs}[isOurs],
+		} {
+			if _, err := build(runtime); want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), setting.Name+": "+want)) {
+				t.Errorf("%s with runtime %s: %v, want %q", setting.Name, runtime, err, want)
+			}
+			job := built.Job.DeepCopy()
+			if err := unstructured.SetNestedField(job.Object, runtime, "spec", "runtimeRef", "name"); err != nil {
+				t.Fatal(err)
+			}
+			clone, err := c.CloneEdited(t.Context(), FromObject(job), "next", func(s *Spec) { s.Image = "other" })
+			if err != nil {
+				t.Errorf("a clone of %s with runtime %s: %v", setting.Name, runtime, err)
+				continue
+			}
+			if !maps.Equal(clone.Job.GetAnnotations(), job.GetAnnotations()) {
+				t.Errorf("a clone of %s with runtime %s has the annotations %v, want %v", setting.Name, runtime, clone.Job.GetAnnotations(), job.GetAnnotations())
+			}
+		}
+	}
+	if count < 9 {
+		t.Errorf("the table has %d settings that need an MPI runtime", count)
+	}
+}
+
 // valuesAt returns the values at the path of an expression, one for each pod template.
 func valuesAt(t *testing.T, job *unstructured.Unstructured, expression Expression) (values []string) {
 	t.Helper()

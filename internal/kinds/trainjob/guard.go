@@ -228,6 +228,10 @@ func rdma(job TrainJob, used Runtime) mpi.RDMA {
 	return mpi.RDMAOf(&job)
 }
 
+// IsOurs reports whether the operator adds to the JobSets of a runtime's jobs what Trainer leaves out, so that annotations of the
+// TrainJob have an effect.
+func (r Runtime) IsOurs() bool { return r.ours() }
+
 // ours reports whether jobs of a runtime are given in their JobSets what Trainer leaves out.
 func (r Runtime) ours() bool { return r.IsMPI() && r.Annotations[mpi.AnnotationImplementation] != "" }
 

@@ -77,7 +77,7 @@ function QueueFields({form, set, errorOf, choices}: StepProps): ReactElement {
           </FormSelect>
         )}
       </Field>
-      {form.way === 'image' || runtime?.mpi ? <Line {...{form, set, errorOf}} field="gangMinutes" setting="gangTimeout" number label="Gang timeout in minutes" help="All pods are scheduled together. An attempt ends if not all of them are scheduled by then, so that the job does not hold a place in vain." hint={form.way === 'image' ? "Empty for the cluster's default." : "Empty for the runtime's, or the cluster's default. Without a queue, a job of which no pod has a node waits without a limit; set a deadline to end it."} /> : null}
+      {form.way === 'image' || runtime?.mpi || form.gangMinutes ? <Line {...{form, set, errorOf}} field="gangMinutes" setting="gangTimeout" number label="Gang timeout in minutes" help="All pods are scheduled together. An attempt ends if not all of them are scheduled by then, so that the job does not hold a place in vain." hint={form.way === 'image' ? "Empty for the cluster's default." : "Empty for the runtime's, or the cluster's default. Without a queue, a job of which no pod has a node waits without a limit; set a deadline to end it."} /> : null}
     </>
   );
 }
