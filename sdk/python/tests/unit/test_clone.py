@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from smallapi import JOBS, SmallAPI
+import yaml
+from smallapi import JOBS, RUNTIMES, SmallAPI
 
-from openshift_ai_sdk.training import _clone
+from openshift_ai_sdk.training import InvalidJobError, _clone
 
-GOLDEN = Path(__file__).resolve().parents[4] / "internal" / "jobs" / "testdata" / "clone_output.json"
+TESTDATA = Path(__file__).resolve().parents[4] / "internal" / "jobs" / "testdata"
+GOLDEN = TESTDATA / "clone_output.json"
+PATCHES: Any = yaml.safe_load((TESTDATA / "pod_patches.yaml").read_text())
 
 HELD = "mpi.opendatahub.io/suspend-in-queue"
 
@@ -59,3 +62,31 @@ def test_a_clone_writes_results_where_it_is_told_to(small_client: Any) -> None:
         for role in ("Launcher", "Worker")
     }
     assert folders(job.clone(**roles)) == {"train"}
+
+
+def test_ranks_follow_the_workers_of_a_clone_with_other_flags(small_client: Any) -> None:
+    job = small_client.create_job("train", container_image="image", command="train.py", num_workers=2)
+    clone = job.clone(workers=4, mpi_flags="--bind-to core", node_selector={"gpu": "a100"})
+    launcher, worker = (role["template"]["spec"] for role in clone.manifest["spec"]["mpiReplicaSpecs"].values())
+    words = ["mpirun", "--tag-output", "--bind-to", "core", "-n", "4", "train.py"]
+    assert launcher["containers"][0]["command"] == words
+    assert launcher["nodeSelector"] == worker["nodeSelector"] == {"gpu": "a100"}
+
+
+def test_pods_of_a_cloned_trainjob_are_those_of_its_runtime(small_client: Any, small: SmallAPI) -> None:
+    small.put(RUNTIMES, PATCHES["runtime"])
+    schema: Any = {"metadata": {"name": "v1alpha1"}, "fields": ["runtimePatches"]}
+    small.put("/openapi/v3/apis/trainer.kubeflow.org", schema)
+    job = small_client.create_job("train", job_kind="TrainJob", runtime="torch", command="train.py")
+    clone = job.clone(node_selector={"pool": "mpi"}, output_dir="results:/results")
+    (patch,) = clone.manifest["spec"]["runtimePatches"]
+    jobs = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    pods = {each["name"]: each["template"]["spec"]["template"]["spec"] for each in jobs}
+    assert {name: pod["nodeSelector"] for name, pod in pods.items()} == {
+        name: {"pool": "mpi"} for name in ("node", "dataset-initializer", "model-initializer")
+    }
+    assert [name for name, pod in pods.items() if "containers" in pod] == ["node"]
+    assert folders(clone) == {"train-2"}
+    for change in ({"connections": ["store"]}, {"retries": 2}, {"workdir": "/app"}):
+        with pytest.raises(InvalidJobError, match="cannot be combined with runtime torch"):
+            job.clone(**change)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from openshift_ai_sdk.training import InvalidJobError, MPIJob, _job_spec, _trainer_runtime
+from openshift_ai_sdk.training import InvalidJobError, MPIJob, _changes, _job_spec, _trainer_runtime
+from openshift_ai_sdk.training._manifest import without_empty
 
 SETTINGS: list[dict[str, Any]] = json.loads((Path(__file__).parent / "settings.json").read_text())
 GOOD: dict[str, Any] = {"image": "train:1", "command": "train.py"}
@@ -126,3 +128,101 @@ def test_settings_are_where_the_table_has_them(setting: dict[str, Any], kind: st
 def test_the_specification_has_no_further_settings() -> None:
     python = {setting["Python"] for setting in SETTINGS}
     assert set(_job_spec.JobSpec.__dataclass_fields__) - BESIDES <= python
+
+
+# Changes of a clone that are not the arguments of create: the command is that of the launcher.
+CLONED: dict[str, dict[str, Any]] = {
+    "command": {"command": "mpirun --tag-output -n 1 python train.py"},
+    "workers": {"workers": 3, "command": "mpirun --tag-output -n 3 train.py"},
+    "slots": {"slots_per_worker": 2, "command": "mpirun --tag-output -n 2 train.py"},
+}
+# Settings that a clone has, too: all besides its name and place.
+CHANGED = [each for each in SETTINGS if each["Python"] and each["Name"] not in ("name", "namespace", "runtime")]
+# What takes an entry or a switch out; others are taken out by None.
+REMOVED: dict[str, Any] = {
+    "label": {"example.com/team": None},
+    "annotations": {"example.com/a": None},
+    "nodeSelector": {"gpu": None},
+    "env": {"A": None},
+    "profile": False,
+    "waitForQuota": False,
+}
+# What every job has, or is taken out by the path of a field.
+KEPT = {"image", "command", "workers", "slots", "gpu", "gpuResource", "cpu", "memory", "suspend", "volume"}
+# An MPI runtime of the operator.
+RUNTIME: dict[str, Any] = {
+    "metadata": {"name": "mpi", "annotations": {"mpi.opendatahub.io/mpi-implementation": "OpenMPI"}},
+    "spec": {
+        "mlPolicy": {"mpi": {}},
+        "template": {
+            "spec": {
+                "replicatedJobs": [
+                    {"name": name, "template": {"spec": {"template": {"spec": {"containers": [{"name": "node"}]}}}}}
+                    for name in ("node", "launcher")
+                ]
+            }
+        },
+    },
+}
+
+
+def created(kind: str, **options: Any) -> dict[str, Any]:
+    """Return a job as it is created."""
+    job = MPIJob("train", **({"runtime": "mpi"} if kind == "TrainJob" else {}), **{**GOOD, **options})
+    if job._launch is not None:
+        _trainer_runtime.runtime_command(job.manifest, RUNTIME, job._launch)
+    return job.manifest
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("kind", ["MPIJob", "TrainJob"])
+@pytest.mark.parametrize("setting", CHANGED, ids=lambda each: each["Name"])
+def test_clone_changes_what_create_sets(setting: dict[str, Any], kind: str, known: bool) -> None:
+    name, changed = setting["Name"], created(kind)
+    runtime = RUNTIME if kind == "TrainJob" and known else None
+    problems = _changes.apply(changed, CLONED.get(name, EXAMPLES[name]), runtime)
+    if setting[kind]["Reason"]:
+        (problem,) = problems
+        assert str(problem).startswith(f"{setting['Python']}: cannot be combined with runtime")
+        return
+    assert problems == []
+    assert changed == created(kind, **EXAMPLES[name])
+
+
+@pytest.mark.parametrize("kind", ["MPIJob", "TrainJob"])
+@pytest.mark.parametrize("setting", CHANGED, ids=lambda each: each["Name"])
+def test_clone_takes_settings_out(setting: dict[str, Any], kind: str) -> None:
+    name = setting["Name"]
+    if name in KEPT or setting[kind]["Reason"]:
+        return
+    changed = created(kind, **EXAMPLES[name])
+    changes = {setting["Python"]: REMOVED.get(name), **({"queue": None} if name == "priority" else {})}
+    assert _changes.apply(changed, changes, RUNTIME if kind == "TrainJob" else None) == []
+    assert without_empty(changed) == created(kind)
+
+
+def test_a_runtime_refuses_what_it_does_not_apply() -> None:
+    for needs, names in (("MPI runtime", _job_spec.WITH_MPI), ("MPI runtime of the operator", _job_spec.WITH_OURS)):
+        only = {each["Python"] for each in SETTINGS if each["TrainJob"]["Only"].endswith(f"requires an {needs}")}
+        assert only == set(names)
+    spec = {**RUNTIME["spec"], "mlPolicy": {"torch": {}}}
+    torch: dict[str, Any] = {"metadata": {"name": "torch"}, "spec": spec}
+    upstream: dict[str, Any] = {**RUNTIME, "metadata": {"name": "deepspeed"}}
+    for setting in SETTINGS:
+        name = setting["Python"]
+        if name not in (*_job_spec.WITH_MPI, *_job_spec.WITH_OURS):
+            continue
+        job = MPIJob("train", runtime="x", **GOOD, **EXAMPLES[setting["Name"]])
+        assert job._launch is not None
+        for runtime, refuses in ((RUNTIME, False), (torch, True), (upstream, name in _job_spec.WITH_OURS)):
+            made, copied = deepcopy(job.manifest), created("TrainJob")
+            problems = _changes.apply(copied, EXAMPLES[setting["Name"]], runtime)
+            if not refuses:
+                _trainer_runtime.runtime_command(made, runtime, job._launch)
+                assert problems == []
+                continue
+            with pytest.raises(InvalidJobError) as refused:
+                _trainer_runtime.runtime_command(made, runtime, job._launch)
+            (problem,) = refused.value.problems
+            text = f"{name}: cannot be combined with runtime {runtime['metadata']['name']}"
+            assert str(problem).startswith(text) and [str(each) for each in problems] == [str(problem)]

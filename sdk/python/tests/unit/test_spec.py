@@ -21,6 +21,7 @@ from openshift_ai_sdk.training import (
     Phase,
     ResourceRequirements,
     RetryPolicy,
+    _changes,
     _job_spec,
     _kinds,
     _manifest,
@@ -721,8 +722,8 @@ WRONG_CALLS: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any], str]] = 
         "  - suspend: 'no' is not allowed; use True or False\n"
         f"  - runtime: 7 is not the name of a runtime; {OBJECT_NAME}\n"
         '  - command: "echo \'a" cannot be read: No closing quotation\n'
-        "  - worker: cannot be changed; did you mean workers?; use workers, slots_per_worker, image, command, cpu, "
-        "memory, gpu, env, labels, queue, runtime, deadline, suspend, or a path such as 'spec.slotsPerWorker'\n"
+        f"  - worker: cannot be changed; did you mean workers?; use {', '.join(_changes.SETTINGS)}, or a path such as "
+        "'spec.slotsPerWorker'\n"
         "  - spec.: is no path; use one such as 'spec.slotsPerWorker'",
     ),
     "update": (

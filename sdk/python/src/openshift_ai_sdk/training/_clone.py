@@ -9,12 +9,14 @@ from copy import deepcopy
 
 from openshift_ai_sdk.training import _changes, _ranks
 from openshift_ai_sdk.training._cluster import Cluster
+from openshift_ai_sdk.training._create import is_restricted, restrict
 from openshift_ai_sdk.training._driver import Json
 from openshift_ai_sdk.training._job_ref import JobRef
+from openshift_ai_sdk.training._kinds import MPI_JOB
 from openshift_ai_sdk.training._pods import OUTPUT_DIR
-from openshift_ai_sdk.training._trainer_runtime import settle_runtime
+from openshift_ai_sdk.training._trainer_runtime import has_runtime_patches, settle_runtime
 from openshift_ai_sdk.training._written import as_written, masked_in, written_in
-from openshift_ai_sdk.training.errors import InvalidJobError, JobNotFoundError
+from openshift_ai_sdk.training.errors import InvalidJobError, JobNotFoundError, Problem
 
 NUMBERED = re.compile(r"(.*)-([1-9][0-9]{0,5})")
 
@@ -29,13 +31,16 @@ async def clone(
         raise JobNotFoundError(f"{ref} is deleted, and {missing}")
     manifest = as_written(written)
     original = deepcopy(manifest)
-    problems = _changes.apply(manifest, changes)
+    problems = _changes.problems_of(changes) or await apply(cluster, manifest, changes)
     if not problems and found.object is None:
         problems = list(masked_in(manifest))
     if problems:
         raise InvalidJobError(problems)
     if "runtime" in changes and not manifest["spec"]["runtimeRef"].get("kind"):
         await settle_runtime(cluster, manifest)
+    if "command" not in changes and not _changes.FLAGS.isdisjoint(changes):
+        # The number of ranks is in a command of which only flags differ.
+        _changes.launcher_of(original).update(_changes.command_in(manifest))
     note = await _ranks.follow(cluster, original, manifest)
     if note:
         warnings.warn(note, stacklevel=2)
@@ -45,9 +50,22 @@ async def clone(
     manifest["metadata"]["name"] = new_name
     if not any(field.endswith("subPath") for field in changes):
         rename_output(manifest["spec"], ref.name, new_name)
+    if "run_as_user" in changes and ref.kind == MPI_JOB.kind and await is_restricted(cluster, ref.namespace):
+        manifest = restrict(manifest)
     if dry_run == "client":
         return manifest
     return await cluster.api.create(ref.resource, ref.namespace, manifest, dry_run == "server")
+
+
+async def apply(cluster: Cluster, manifest: Json, changes: Mapping[str, object]) -> list[Problem]:
+    """Make changes in a copy of a job, and return what is wrong with them."""
+    if not _changes.needs_runtime(manifest, changes):
+        return _changes.apply(manifest, changes)
+    meant = deepcopy(manifest)
+    if "runtime" in changes:
+        _changes.set_runtime(meant, changes["runtime"])
+    runtime = await settle_runtime(cluster, meant)
+    return _changes.apply(manifest, changes, runtime, overrides=not await has_runtime_patches(cluster))
 
 
 def rename_output(spec: Json, old: str, new: str) -> None:

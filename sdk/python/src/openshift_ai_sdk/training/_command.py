@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath, PurePosixPath
 from typing import Any
 
@@ -24,15 +24,17 @@ RANK_FLAGS = {"-n", "--n", "-np", "--np", "-c", "--c"}
 
 @dataclass(frozen=True)
 class LaunchOptions:
-    """Options of the mpirun that a TrainJob gets when its runtime is known.
+    """What a TrainJob's runtime decides about: options of the mpirun that the job gets, and which others it may have.
 
     Attributes:
         flags: More flags.
         workdir: The working folder of ranks, for which a TrainJob has no field.
+        options: The names of the job's options that only some runtimes apply.
     """
 
     flags: tuple[str, ...] = ()
     workdir: str | None = None
+    options: tuple[str, ...] = field(default=(), compare=False)
 
     def words(self, implementation: str | None) -> list[str]:
         """Return the flags of an implementation's mpirun."""
@@ -50,8 +52,28 @@ def launched(command: list[str], ranks: int, implementation: str | None, flags: 
 
     Each line of output is tagged with its rank, which get_logs removes again.
     """
-    tag = "-prepend-rank" if is_hydra(implementation) else "--tag-output"
-    return command if starts_ranks(command) else ["mpirun", tag, *flags, "-n", str(ranks), *command]
+    return command if starts_ranks(command) else ["mpirun", tag_of(implementation), *flags, "-n", str(ranks), *command]
+
+
+def tag_of(implementation: str | None) -> str:
+    """Return the flag by which an implementation's mpirun tags lines of output with their rank."""
+    return "-prepend-rank" if is_hydra(implementation) else "--tag-output"
+
+
+def split_launch(command: Sequence[str]) -> tuple[str, list[str], list[str]] | None:
+    """Split a command that launched made: into the tag of its output, further flags, and the rest from -n on.
+
+    Example:
+        >>> split_launch(["mpirun", "--tag-output", "-v", "-n", "2", "train.py"])
+        ('--tag-output', ['-v'], ['-n', '2', 'train.py'])
+    """
+    if len(command) < 5 or command[0] != "mpirun" or command[1] not in ("--tag-output", "-prepend-rank"):
+        return None
+    words = list(command[2:])
+    at = words.index("-n") if "-n" in words else len(words)
+    if at + 2 >= len(words) or not words[at + 1].isdecimal():
+        return None
+    return command[1], words[:at], words[at:]
 
 
 def starts_ranks(command: Sequence[str]) -> bool:

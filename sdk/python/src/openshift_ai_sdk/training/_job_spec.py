@@ -49,6 +49,15 @@ from openshift_ai_sdk.training.models import ResourceRequirements
 IMPLEMENTATIONS = ("OpenMPI", "Intel", "MPICH")
 # How many bytes the annotations of an object may have.
 ANNOTATIONS = 256 << 10
+# Options of TrainJobs that only MPI runtimes apply, and those that only MPI runtimes of the operator apply.
+WITH_MPI = ("mpi_flags", "workdir", "wait_for_quota")
+WITH_OURS = ("connections", "topology", "rdma", "profile", "gang_timeout", "retries")
+# Options that a TrainJob has no field for.
+NOT_IN_TRAIN_JOBS = {
+    "mpi_implementation": "cannot be combined with runtime; the runtime determines the MPI",
+    "launcher_resources": "cannot be combined with runtime; a TrainJob has no field for the size of its launcher, "
+    "which is that of a worker if the runtime runs ranks there; set it in a copy of the runtime",
+}
 # The longest time in a field of 32 bits, in seconds.
 LONGEST_TIMEOUT = 2**31 - 1
 
@@ -278,18 +287,7 @@ class JobSpec:
 
     def _of_runtime(self) -> list[Problem]:
         """Return the options that a TrainJob has no field for."""
-        found = []
-        for label, given, instead in (
-            ("mpi_implementation", self.mpi_implementation, "the runtime determines the MPI"),
-            (
-                "launcher_resources",
-                self.launcher_resources,
-                "a TrainJob has no field for the size of its launcher, which is that of a worker if the runtime runs "
-                "ranks there; set it in a copy of the runtime",
-            ),
-        ):
-            if given:
-                found.append(Problem(label, f"cannot be combined with runtime; {instead}"))
+        found = [Problem(label, text) for label, text in NOT_IN_TRAIN_JOBS.items() if getattr(self, label)]
         if self.workdir and has_launcher(self.command):
             text = "cannot be combined with runtime and a command that starts ranks itself; write it in the command: "
             found.append(Problem("workdir", f"{text}'mpirun --wdir {self.workdir} python train.py'"))
@@ -298,8 +296,11 @@ class JobSpec:
         return found
 
     def launch_options(self) -> LaunchOptions | None:
-        """Return what a TrainJob's mpirun gets once the runtime is known; None for an MPIJob."""
-        return LaunchOptions(tuple(flags_of(self.mpi_flags)), self.workdir) if self.runtime else None
+        """Return what a TrainJob's runtime decides about once it is known; None for an MPIJob."""
+        if not self.runtime:
+            return None
+        options = tuple(name for name in (*WITH_MPI, *WITH_OURS) if is_given(getattr(self, name)))
+        return LaunchOptions(tuple(flags_of(self.mpi_flags)), self.workdir, options)
 
     def implementation(self) -> str | None:
         wanted = str(self.mpi_implementation).lower()
@@ -312,3 +313,8 @@ class JobSpec:
     def slots(self) -> int:
         """Ranks that a worker takes: as many as it has GPUs, or one, unless slots_per_worker says otherwise."""
         return self.slots_per_worker or self.sizes().gpu or 1
+
+
+def is_given(value: object) -> bool:
+    """Return whether an option is set; 0 is a value."""
+    return value is not None and value is not False and value not in ("", (), [])

@@ -17,6 +17,8 @@ from openshift_ai_sdk.training._trainer_runtime import CONTAINER, runtime_patch
 from openshift_ai_sdk.training.errors import InvalidJobError
 
 LABEL_PRIORITY = "kueue.x-k8s.io/priority-class"
+# The variable with the URL of MLflow.
+MLFLOW = "MLFLOW_TRACKING_URI"
 ANNOTATION_CONNECTIONS = "opendatahub.io/connections"
 ANNOTATION_MAX_RESTARTS = "mpi.opendatahub.io/max-restarts"
 ANNOTATION_SCHEDULE_TIMEOUT = "mpi.opendatahub.io/schedule-timeout-seconds"
@@ -44,7 +46,7 @@ def environment(spec: JobSpec) -> list[Json]:
     """Return the variables of every rank."""
     env = dict(spec.env)
     if spec.mlflow_tracking_uri:
-        env.setdefault("MLFLOW_TRACKING_URI", spec.mlflow_tracking_uri)
+        env.setdefault(MLFLOW, spec.mlflow_tracking_uri)
     if spec.output_dir:
         env.setdefault(OUTPUT_DIR, spec.output_dir.partition(":")[2])
     return [{"name": name, "value": value} for name, value in env.items()]

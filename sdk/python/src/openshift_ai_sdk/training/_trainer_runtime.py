@@ -9,6 +9,7 @@ from copy import deepcopy
 from openshift_ai_sdk.training._cluster import Cluster
 from openshift_ai_sdk.training._command import LaunchOptions, launched
 from openshift_ai_sdk.training._driver import Json, Request
+from openshift_ai_sdk.training._job_spec import WITH_MPI, WITH_OURS
 from openshift_ai_sdk.training._kinds import TRAIN_JOB, Resource
 from openshift_ai_sdk.training._resources import gpus_of
 from openshift_ai_sdk.training._similar import nearest
@@ -21,6 +22,10 @@ RUNTIMES = (
 # The container of a runtime's pods that a TrainJob changes, and the author of the SDK's changes.
 CONTAINER = "node"
 PATCHER = "mpi.opendatahub.io/jobs"
+# Options that podTemplateOverrides do not have, and what is wrong with them.
+SINCE_V22 = ("grace_period", "run_as_user")
+SINCE_PATCHES = "cannot be combined with runtime in this cluster; it requires Kubeflow Trainer v2.2"
+ANNOTATION_IMPLEMENTATION = "mpi.opendatahub.io/mpi-implementation"
 
 
 async def with_runtime(cluster: Cluster, manifest: Json, launch: LaunchOptions | None = None) -> Json:
@@ -73,18 +78,43 @@ async def has_runtime_patches(cluster: Cluster) -> bool:
 
 
 def runtime_command(manifest: Json, runtime: Json, launch: LaunchOptions) -> None:
-    """Put mpirun before a TrainJob's command if its runtime is one of MPI."""
-    policy = (runtime["spec"].get("mlPolicy") or {}).get("mpi")
-    trainer = manifest["spec"]["trainer"]
-    if policy is None:
-        without = f"cannot be combined with runtime {runtime['metadata']['name']}, which does not use MPI"
-        folder = f"{without}; write the folder in the command: 'cd {launch.workdir} && exec python train.py'"
-        given = (("mpi_flags", launch.flags, without), ("workdir", launch.workdir, folder))
-        if problems := [Problem(option, text) for option, value, text in given if value]:
-            raise InvalidJobError(problems)
-        return
-    name = (runtime["metadata"].get("annotations") or {}).get("mpi.opendatahub.io/mpi-implementation")
-    trainer["command"] = launched(trainer["command"], ranks_of(manifest, runtime), name, launch.words(name))
+    """Put mpirun before a TrainJob's command if its runtime is one of MPI.
+
+    Raises:
+        InvalidJobError: The runtime does not apply an option.
+    """
+    if problems := problems_of_options(runtime, launch.options, launch.workdir):
+        raise InvalidJobError(problems)
+    if is_mpi(runtime):
+        name = implementation_of(runtime)
+        trainer = manifest["spec"]["trainer"]
+        trainer["command"] = launched(trainer["command"], ranks_of(manifest, runtime), name, launch.words(name))
+
+
+def is_mpi(runtime: Json) -> bool:
+    """Return whether Kubeflow Trainer runs the jobs of a runtime as MPI jobs."""
+    return (runtime["spec"].get("mlPolicy") or {}).get("mpi") is not None
+
+
+def implementation_of(runtime: Json) -> str | None:
+    """Return the MPI implementation that the operator's runtimes name; None for other runtimes."""
+    name: str | None = (runtime["metadata"].get("annotations") or {}).get(ANNOTATION_IMPLEMENTATION)
+    return name
+
+
+def problems_of_options(runtime: Json, options: Iterable[str], workdir: str | None = None) -> list[Problem]:
+    """Return the options that a runtime does not apply."""
+    name, found = runtime["metadata"]["name"], []
+    for option in options:
+        if option in WITH_OURS and not (is_mpi(runtime) and implementation_of(runtime)):
+            needs = f"requires an MPI runtime of the operator, with the annotation {ANNOTATION_IMPLEMENTATION}"
+            found.append(Problem(option, f"cannot be combined with runtime {name}: it {needs}"))
+        elif option in WITH_MPI and not is_mpi(runtime):
+            folder = f"; write the folder in the command: 'cd {workdir} && exec python train.py'"
+            instead = folder if option == "workdir" and workdir else ""
+            text = f"cannot be combined with runtime {name}, which does not use MPI{instead}"
+            found.append(Problem(option, text))
+    return found
 
 
 def ranks_of(manifest: Json, runtime: Json) -> int:
@@ -167,11 +197,7 @@ def fit_patch(manifest: Json, runtime: Json, overrides: bool) -> None:
         return
     # The other pods, such as those of initializers, keep their containers, and do not need the volumes of these.
     place = {"spec": {field: value for field, value in patch["spec"].items() if field not in ("containers", "volumes")}}
-    program: list[str] = []
-    others: list[str] = []
-    for job in runtime["spec"]["template"]["spec"].get("replicatedJobs") or []:
-        containers = job["template"]["spec"]["template"]["spec"]["containers"]
-        (program if any(item["name"] == CONTAINER for item in containers) else others).append(job["name"])
+    program, others = jobs_of(runtime)
     if not program:
         return
     changes = [(patch, program), (place, others)] if place["spec"] and others else [(patch, program)]
@@ -181,15 +207,25 @@ def fit_patch(manifest: Json, runtime: Json, overrides: bool) -> None:
     if problems := since_runtime_patches(patch):
         raise InvalidJobError(problems)
     del manifest["spec"]["runtimePatches"]
-    manifest["spec"]["podTemplateOverrides"] = [
+    # Those that the user wrote stay; later ones take precedence.
+    manifest["spec"].setdefault("podTemplateOverrides", []).extend(
         {"targetJobs": [{"name": name} for name in names], **deepcopy(fields)} for fields, names in changes
-    ]
+    )
+
+
+def jobs_of(runtime: Json) -> tuple[list[str], list[str]]:
+    """Return the names of a runtime's jobs whose pods run the program, and of its other jobs."""
+    program: list[str] = []
+    others: list[str] = []
+    for job in runtime["spec"]["template"]["spec"].get("replicatedJobs") or []:
+        containers = job["template"]["spec"]["template"]["spec"]["containers"]
+        (program if any(item["name"] == CONTAINER for item in containers) else others).append(job["name"])
+    return program, others
 
 
 def since_runtime_patches(patch: Json) -> list[Problem]:
     """Return the options in a patch that podTemplateOverrides do not have."""
     pod = patch["spec"]
     user = any("securityContext" in container for container in pod.get("containers") or [])
-    text = "cannot be combined with runtime in this cluster; it requires Kubeflow Trainer v2.2"
-    given = (("grace_period", "terminationGracePeriodSeconds" in pod), ("run_as_user", user))
-    return [Problem(option, text) for option, is_set in given if is_set]
+    given = ("terminationGracePeriodSeconds" in pod, user)
+    return [Problem(option, SINCE_PATCHES) for option, is_set in zip(SINCE_V22, given, strict=True) if is_set]

@@ -775,7 +775,8 @@ class MPIJob:
         mpi_implementation: The MPI in the image: ``OpenMPI`` (the default), ``Intel`` or ``MPICH``.
         mpi_flags: More flags of the mpirun that is put before the command, such as ``"--bind-to core"``. A runtime must
             be one of MPI.
-        runtime: A runtime of Kubeflow Trainer; the job is a TrainJob then.
+        runtime: A runtime of Kubeflow Trainer; the job is a TrainJob then. ``connections``, ``topology``, ``rdma``,
+            ``profile``, ``gang_timeout`` and ``retries`` require an MPI runtime of the operator.
         queue: The queue (Kueue's LocalQueue) to wait in.
         priority: The PriorityClass of the pods, also in a queue; with a runtime Kueue's WorkloadPriorityClass, which
             requires a queue.
@@ -1572,9 +1573,9 @@ class MPIJob:
         Args:
             new_name: By default the name with the next free number.
             dry_run: ``client`` only makes the copy, ``server`` also asks the cluster whether it would accept it.
-            changes: ``workers``, ``slots_per_worker``, ``image``, ``command``, ``cpu``, ``memory``, ``gpu``, ``env``,
-                ``labels``, ``queue``, ``runtime``, ``deadline``, ``suspend``, or the path of any field:
-                ``**{"spec.runPolicy.cleanPodPolicy": "All"}``. None takes a field out.
+            changes: The arguments of ``MPIJob``; ``cpu``, ``memory`` and ``gpu`` of each worker; or the path of any
+                field: ``**{"spec.runPolicy.cleanPodPolicy": "All"}``. ``command`` is that of the launcher, with mpirun.
+                Lists and mappings are added to those of the original. None takes a field out, or in a mapping an entry.
 
         Raises:
             InvalidJobError: A change does not fit the job, or a secret of a deleted job is not set again.
