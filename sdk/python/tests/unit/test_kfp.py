@@ -3,7 +3,7 @@
 import json
 import sys
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -17,9 +17,10 @@ class Done:
 
     name = "train"
     training: Any = None
+    options: ClassVar[dict[str, Any]] = {}
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        pass
+        Done.options = options
 
     def create(self) -> "Done":
         return self
@@ -56,3 +57,21 @@ def test_a_job_without_figures_has_numbers(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(openshift_ai_sdk.training, "MPIJob", Done)
     assert run_mpijob("train", "image", "train.py") == ("train", -1.0, sys.float_info.max)
+
+
+def test_a_step_has_the_options_of_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    from openshift_ai_sdk.training.kfp import run_mpijob
+
+    monkeypatch.setattr(openshift_ai_sdk.training, "MPIJob", Done)
+    run_mpijob("train", "image", "train.py")
+    empty = {"shm": None, "output_dir": None, "node_selector": {}, "tolerations": [], "retries": None}
+    assert {name: Done.options[name] for name in empty} == empty
+    given: dict[str, Any] = {
+        "shm": "8Gi",
+        "output_dir": "results:/results",
+        "node_selector": {"gpu": "a100"},
+        "tolerations": ["nvidia.com/gpu"],
+        "retries": 0,
+    }
+    run_mpijob("train", "image", "train.py", **given)
+    assert {name: Done.options[name] for name in given} == given

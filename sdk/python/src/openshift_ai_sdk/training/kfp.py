@@ -37,6 +37,10 @@ def run_mpijob(
     deadline: str = "",
     priority: str = "",
     run_as_user: int = 0,
+    shm: str = "",
+    output_dir: str = "",
+    node_selector: dict = {},  # type: ignore[type-arg]  # noqa: B006
+    tolerations: list = [],  # type: ignore[type-arg]  # noqa: B006
 ) -> NamedTuple("Outputs", [("job", str), ("accuracy", float), ("loss", float)]):  # type: ignore[valid-type]
     """Run an MPIJob, or with a runtime a TrainJob, and wait until it has succeeded.
 
@@ -58,10 +62,15 @@ def run_mpijob(
         volumes: Volumes of the pods, as in Kubernetes, such as
             ``{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}``.
         volume_mounts: Where they are mounted, such as ``{"name": "data", "mountPath": "/data"}``.
-        retries: How often a failed launcher is restarted; -1 is the default of Kubernetes.
+        retries: How often the job is tried again when it fails; -1 is never, or with a runtime the runtime's number.
         deadline: Stop the job when it has run for this time, such as ``4h``; empty is no limit.
-        priority: The priority class of the pods.
+        priority: The PriorityClass of the pods; with a runtime Kueue's WorkloadPriorityClass, which requires a queue.
         run_as_user: The user that the pods run as; 0 is that of the image or the project.
+        shm: Size of shared memory of each pod, such as ``8Gi``; empty is that of the node, often 64 MiB.
+        output_dir: The claim in which the job has a folder for results and its path, such as ``results:/results``;
+            every rank has the path in OUTPUT_DIR.
+        node_selector: Labels that the nodes of all pods must have, such as ``{"gpu": "a100"}``.
+        tolerations: Taints that all pods tolerate, such as ``nvidia.com/gpu``.
 
     Returns:
         The job's name, and the last accuracy and loss that the program reported. If one is not reported or not finite,
@@ -90,6 +99,10 @@ def run_mpijob(
         deadline=deadline or None,
         priority=priority or None,
         run_as_user=run_as_user or None,
+        shm=shm or None,
+        output_dir=output_dir or None,
+        node_selector=node_selector,
+        tolerations=tolerations,
     ).create()
     status = job.wait_for_completion(timeout=timeout or None, on_phase=print)
 
