@@ -96,6 +96,7 @@ else
   # Separate from the other tests: Kueue's webhook delays every new pod in the cluster.
   wait "$preparing" || cat "$kueue"
   preparing=
+  step gangs-queued make e2e SUITE='^TestGangInQueue$' SAMPLES=openmpi GANGS=native WITH=kueue,trainer
   step queues make e2e SUITE=Queue GANGS=none WITH=kueue,trainer
   # Some of the tests of all jobs, with jobs that Kueue admits.
   step queued make e2e QUEUED=1 SAMPLES=openmpi GANGS=none WITH=kueue,trainer \

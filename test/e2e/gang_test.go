@@ -23,6 +23,7 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/gang"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -299,7 +300,7 @@ func TestGangsInTurn(t *testing.T) {
 	}
 }
 
-// TestGangPutBack: a job that does not find its places in time gives up those it may have had, and is tried again.
+// TestGangPutBack: a job that does not find its places in time loses its pods, of which none had a node, and is tried again.
 func TestGangPutBack(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()
@@ -308,7 +309,15 @@ func TestGangPutBack(t *testing.T) {
 	job := seated(newNamespace(t), "again", seat, 3, "600")
 	job.Spec.RunPolicy.SchedulingPolicy.ScheduleTimeoutSeconds = new(int32(10))
 	create(t, job)
-	told := gangWaits(t, job, "Requeued once")
+	told := reported(t, "MPIJob", job.Namespace, job.Name, "it is put back", func(status v1alpha1.JobReportStatus) error {
+		if n := placedPods(t, job); n > 0 {
+			t.Fatalf("%d of its pods have nodes, and not all of them", n)
+		}
+		if status.Scheduling == nil || !strings.Contains(status.Scheduling.Message, "Requeued once") {
+			return fmt.Errorf("it is %s: %+v", status.Phase, status.Scheduling)
+		}
+		return nil
+	}).Status.Scheduling
 	if told.Attempts != 1 || told.NextTry == nil {
 		t.Errorf("it is told as %+v", told)
 	}
@@ -454,22 +463,32 @@ func TestGangTimeout(t *testing.T) {
 	})
 }
 
-// TestGangSuspended: a user with the role for users suspends a job that the scheduler has placed, which removes all of its pods, and
-// resumes it.
+// TestGangSuspended: a user with the role for users suspends a running job of either kind, which removes all of its pods, and resumes it.
 func TestGangSuspended(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()
-	const seat = "example.com/seat-suspended"
-	seats(t, seat, 3)
-	user := newTenant(t, "gang-user")
-	job := seated(user.namespace, "three", seat, 2, "600")
-	create(t, job)
-	placed(t, job, 3)
-	odh(t, user.namespace, "suspend", "three", "--as", user.name)
-	podsGone(t, job)
-	other := seated(user.namespace, "other", seat, 2, "1")
-	create(t, other)
-	waitFor(t, other, "another job has its nodes meanwhile", succeeded)
-	odh(t, user.namespace, "resume", "three", "--as", user.name)
-	placed(t, job, 3)
+	for _, kind := range []string{kubeflow.Kind, trainjob.Kind} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			seat := "example.com/seat-suspended-" + strings.ToLower(kind)
+			seats(t, corev1.ResourceName(seat), 3)
+			user := newTenant(t, "gang-"+strings.ToLower(kind))
+			var job, other client.Object = seated(user.namespace, "three", corev1.ResourceName(seat), 2, "600"), seated(user.namespace, "other", corev1.ResourceName(seat), 2, "1")
+			if kind == trainjob.Kind {
+				runtimeIn(t, user.namespace, "mpi-openmpi")
+				job, other = seatedTrainJob(t, user.namespace, "three", seat, 3, "[sleep, '600']"), seatedTrainJob(t, user.namespace, "other", seat, 3, "[sleep, '1']")
+			}
+			createAtOnce(t, job)
+			reported(t, kind, user.namespace, "three", "it runs", inPhase(v1alpha1.PhaseRunning))
+			haveNodes(t, job, 3)
+			reference := strings.ToLower(kind) + "/three"
+			odh(t, user.namespace, "suspend", reference, "--as", user.name)
+			noPodsLeft(t, job)
+			createAtOnce(t, other)
+			eventually(t, "another job has its nodes meanwhile", time.Minute, func() error { return allSucceeded(t, other) })
+			odh(t, user.namespace, "resume", reference, "--as", user.name)
+			haveNodes(t, job, 3)
+			reported(t, kind, user.namespace, "three", "it runs again", inPhase(v1alpha1.PhaseRunning))
+		})
+	}
 }

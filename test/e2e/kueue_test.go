@@ -23,6 +23,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -315,9 +316,41 @@ func preemptsAsAWhole(t *testing.T, namespace string, job func(name string) clie
 	}
 }
 
-// TestQueueTakesBackWhatFindsNoNodes: a job that was let in gives its quota back when its pods do not all find a node in the
-// time that it says, is tried again, and fails at last. Its report says that no node will do.
+// TestQueueTakesBackWhatFindsNoNodes: a job of either kind that was let in, and of which only the launcher finds a node in the time that
+// it says, gives its node and its quota back to another, and is tried again.
 func TestQueueTakesBackWhatFindsNoNodes(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	for _, kind := range []string{kubeflow.Kind, trainjob.Kind} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			seat := "example.com/seat-queue-" + strings.ToLower(kind)
+			seats(t, corev1.ResourceName(seat), 2, 0)
+			namespace := newNamespace(t)
+			queueOn(t, namespace, "{}", seat, 2)
+			var job, other client.Object = seated(namespace, "lost", corev1.ResourceName(seat), 1, "600"), seated(namespace, "other", corev1.ResourceName(seat), 1, "1")
+			if kind == trainjob.Kind {
+				runtimeIn(t, namespace, "mpi-openmpi")
+				job, other = seatedTrainJob(t, namespace, "lost", seat, 2, "[sleep, '600']"), seatedTrainJob(t, namespace, "other", seat, 2, "[sleep, '1']")
+			}
+			for _, one := range []client.Object{job, other} {
+				one.SetLabels(map[string]string{mpi.LabelQueue: "team"})
+			}
+			workersFindNoNodes(t, job, 15)
+			createAtOnce(t, job)
+			launcherHasNode(t, job)
+			waitsFor(t, kind, namespace, "lost", "not all pods were scheduled in time (once)")
+			noPodsLeft(t, job)
+			createAtOnce(t, other)
+			reported(t, kind, namespace, "other", "another has its nodes and its quota meanwhile", inPhase(v1alpha1.PhaseSucceeded))
+			launcherHasNode(t, job)
+		})
+	}
+}
+
+// TestQueueEndsWhatNeverFits: a job with a time limit whose workers no node takes has no pods, gives its quota back, is tried again, and
+// fails at last. Its report says that no node will do.
+func TestQueueEndsWhatNeverFits(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
 	queueIn(t, namespace, 3)
@@ -328,10 +361,6 @@ func TestQueueTakesBackWhatFindsNoNodes(t *testing.T) {
 	create(t, job)
 	waitsFor(t, "MPIJob", namespace, "lost", "not all pods were scheduled in time (once)")
 	hasNoPods(t, job)
-	other := queuedJob(namespace, "other", 2)
-	launcher(other).Command = []string{"sleep", "1"}
-	create(t, other)
-	reported(t, "MPIJob", namespace, "other", "another has its quota meanwhile", inPhase(v1alpha1.PhaseSucceeded))
 
 	failed := reported(t, "MPIJob", namespace, "lost", "it fails at last", inPhase(v1alpha1.PhaseFailed))
 	if failed.Status.Reason != codes.GangNeverFits || len(failed.Status.Findings) == 0 || failed.Status.Findings[0].Code != codes.GangNeverFits {
@@ -430,6 +459,75 @@ func TestQueuedJobsAreNotHalfPlaced(t *testing.T) {
 		})
 		if _, all := podsOf(large); all > 0 {
 			t.Errorf("%s has %d pods", large.GetName(), all)
+		}
+	}
+}
+
+// TestGangInQueue: on a cluster whose scheduler places gangs, jobs that Kueue has admitted have nodes for all of their pods or for none: an
+// MPIJob by the scheduler, a TrainJob by the operator, also when the operators are killed. A user with the role for users suspends and
+// resumes one. Of a job that never fits, the report says why.
+func TestGangInQueue(t *testing.T) {
+	nativeGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-gang-queue"
+	user := newTenant(t, "gang-queue")
+	namespace := user.namespace
+	queueOn(t, namespace, "{}", seat, 100)
+	seats(t, seat, 3, 3)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	mpiJob := func(name string, pods int32) *kubeflow.MPIJob {
+		job := seated(namespace, name, seat, pods-1, "600")
+		job.Spec.RunPolicy.SchedulingPolicy = nil
+		job.Labels = map[string]string{mpi.LabelQueue: "team"}
+		return job
+	}
+	trainJob := func(name string, pods int) *unstructured.Unstructured {
+		job := seatedTrainJob(t, namespace, name, seat, pods, "[sleep, '600']")
+		job.SetLabels(map[string]string{mpi.LabelQueue: "team"})
+		return job
+	}
+	first, second := mpiJob("first", 4), trainJob("second", 4)
+	create(t, first)
+	reported(t, kubeflow.Kind, namespace, "first", "the first runs", inPhase(v1alpha1.PhaseRunning))
+	createTrainJob(t, second)
+	told := waits(t, trainjob.Kind, namespace, "second", v1alpha1.PhaseGangScheduling, "4 pods requested", "2 fit on ").Scheduling
+	if told.Backend != gang.Embedded || told.Placed != 0 {
+		t.Errorf("the second waits as %+v", told)
+	}
+	if n := len(livePods(t, second)); n > 0 {
+		t.Errorf("the second has %d pods, want none", n)
+	}
+
+	odh(t, namespace, "suspend", "mpijob/first", "--as", user.name)
+	noPodsLeft(t, first)
+	reported(t, trainjob.Kind, namespace, "second", "the second runs", inPhase(v1alpha1.PhaseRunning))
+	odh(t, namespace, "resume", "mpijob/first", "--as", user.name)
+	told = gangWaits(t, first, "4 pods requested", "2 fit on ")
+	if told.Backend != gang.PodGroup || told.Placed != 0 {
+		t.Errorf("the first waits as %+v", told)
+	}
+	killOperators(t)
+	if n := placedPods(t, first); n > 0 {
+		t.Errorf("%d pods of the first have nodes, want none", n)
+	}
+	deleteAll(t, second)
+	haveNodes(t, first, 4)
+	reported(t, kubeflow.Kind, namespace, "first", "the first runs again", inPhase(v1alpha1.PhaseRunning))
+	deleteAll(t, first)
+	noPodsLeft(t, first)
+
+	for _, large := range []client.Object{mpiJob("large", 8), trainJob("large-too", 8)} {
+		createAtOnce(t, large)
+		reported(t, kindOf(large), namespace, large.GetName(), "its report says that it never fits", func(status v1alpha1.JobReportStatus) error {
+			if !slices.ContainsFunc(status.Findings, func(f v1alpha1.Finding) bool { return f.Code == codes.GangNeverFits }) {
+				return fmt.Errorf("it is %s with %+v", status.Phase, status.Findings)
+			}
+			return nil
+		})
+		for _, pod := range livePods(t, large) {
+			if pod.Spec.NodeName != "" {
+				t.Errorf("pod %s has the node %s, want none", pod.Name, pod.Spec.NodeName)
+			}
 		}
 	}
 }

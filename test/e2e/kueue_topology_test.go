@@ -6,13 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -53,7 +49,7 @@ func TestQueueTopology(t *testing.T) {
 			killOperators(t)
 			odh(t, q.namespace, "suspend", strings.ToLower(kind)+"/first", "--as", q.user)
 			reported(t, kind, q.namespace, "first", "it is suspended", inPhase(v1alpha1.PhaseSuspended))
-			q.podsGone(first)
+			noPodsLeft(t, first)
 			q.runsOnOneNode(third, 3)
 			odh(t, q.namespace, "resume", strings.ToLower(kind)+"/first", "--as", q.user)
 			waitsFor(t, kind, q.namespace, "first", "position 1")
@@ -67,7 +63,7 @@ func TestQueueTopology(t *testing.T) {
 			q.runsOnOneNode(high, 3)
 			evicted := 0
 			for _, job := range []client.Object{second, third} {
-				switch pods := len(q.pods(job)); pods {
+				switch pods := len(livePods(t, job)); pods {
 				case 0:
 					evicted++
 					waitsFor(t, kind, q.namespace, job.GetName(), "Evicted after admission")
@@ -83,7 +79,8 @@ func TestQueueTopology(t *testing.T) {
 	}
 }
 
-// TestQueueTopologyTakesBack: a job that Kueue has placed, and of which a pod finds no node in time, gives its quota back.
+// TestQueueTopologyTakesBack: a job that Kueue has placed, and of which only the launcher has a node in time, gives its nodes and its
+// quota back.
 func TestQueueTopologyTakesBack(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"MPIJob", trainjob.Kind} {
@@ -91,10 +88,11 @@ func TestQueueTopologyTakesBack(t *testing.T) {
 			t.Parallel()
 			q := newTopologyQueue(t, kind)
 			job := q.job("lost", 3)
-			q.findsNoNodes(job)
+			workersFindNoNodes(t, job, 15)
 			q.create(job)
+			launcherHasNode(t, job)
 			waitsFor(t, kind, q.namespace, "lost", "not all pods were scheduled in time (once)")
-			q.podsGone(job)
+			noPodsLeft(t, job)
 			other := q.job("other", 3)
 			q.create(other)
 			q.runsOnOneNode(other, 3)
@@ -169,71 +167,12 @@ func (q topologyQueue) create(job client.Object) {
 	}
 }
 
-// findsNoNodes has a pod of the job find no node within 8 seconds: it must be beside a pod that there is not, of which Kueue knows
-// nothing.
-func (q topologyQueue) findsNoNodes(job client.Object) {
-	affinity := &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/not": "there"}},
-	}}}}
-	annotations := map[string]string{mpi.AnnotationRequeues: "1"}
-	if mpiJob, is := job.(*kubeflow.MPIJob); is {
-		mpiJob.Spec.RunPolicy.SchedulingPolicy = &kubeflow.SchedulingPolicy{ScheduleTimeoutSeconds: new(int32(8))}
-		mpiJob.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.Affinity = affinity
-	} else {
-		annotations[mpi.AnnotationScheduleTimeout] = "8"
-		object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(affinity)
-		if err != nil {
-			q.t.Fatal(err)
-		}
-		patches, _, _ := unstructured.NestedSlice(job.(*unstructured.Unstructured).Object, "spec", "runtimePatches")
-		jobs, _, _ := unstructured.NestedSlice(patches[0].(map[string]any), "trainingRuntimeSpec", "template", "spec", "replicatedJobs")
-		for _, replicated := range jobs {
-			if err := unstructured.SetNestedMap(replicated.(map[string]any), object, "template", "spec", "template", "spec", "affinity"); err != nil {
-				q.t.Fatal(err)
-			}
-		}
-		if err := unstructured.SetNestedSlice(patches[0].(map[string]any), jobs, "trainingRuntimeSpec", "template", "spec", "replicatedJobs"); err != nil {
-			q.t.Fatal(err)
-		}
-		if err := unstructured.SetNestedSlice(job.(*unstructured.Unstructured).Object, patches, "spec", "runtimePatches"); err != nil {
-			q.t.Fatal(err)
-		}
-	}
-	job.SetAnnotations(annotations)
-}
-
-// pods returns the pods of a job that are not on their way out.
-func (q topologyQueue) pods(job client.Object) (pods []corev1.Pod) {
-	q.t.Helper()
-	var list corev1.PodList
-	if err := api.List(q.t.Context(), &list, client.InNamespace(q.namespace)); err != nil {
-		q.t.Fatal(err)
-	}
-	for _, pod := range list.Items {
-		if strings.HasPrefix(pod.Name, job.GetName()+"-") && pod.DeletionTimestamp == nil && pod.Status.Phase != corev1.PodSucceeded {
-			pods = append(pods, pod)
-		}
-	}
-	return pods
-}
-
 // hasPods checks how many pods a job has.
 func (q topologyQueue) hasPods(job client.Object, want int) {
 	q.t.Helper()
-	if pods := len(q.pods(job)); pods != want {
+	if pods := len(livePods(q.t, job)); pods != want {
 		q.t.Errorf("%s has %d pods, want %d", job.GetName(), pods, want)
 	}
-}
-
-// podsGone waits until a job has no pods.
-func (q topologyQueue) podsGone(job client.Object) {
-	q.t.Helper()
-	eventually(q.t, job.GetName()+" has no pods", time.Minute, func() error {
-		if pods := len(q.pods(job)); pods > 0 {
-			return fmt.Errorf("it has %d", pods)
-		}
-		return nil
-	})
 }
 
 // runsOnOneNode waits until all pods of a job run, and checks that it is on the same node.
@@ -241,7 +180,7 @@ func (q topologyQueue) runsOnOneNode(job client.Object, want int) {
 	q.t.Helper()
 	reported(q.t, q.kind, q.namespace, job.GetName(), job.GetName()+" runs", inPhase(v1alpha1.PhaseRunning))
 	nodes := map[string]int{}
-	for _, pod := range q.pods(job) {
+	for _, pod := range livePods(q.t, job) {
 		nodes[pod.Spec.NodeName]++
 	}
 	q.t.Logf("%s runs on %v", job.GetName(), nodes)

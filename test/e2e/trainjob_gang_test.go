@@ -4,13 +4,17 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -32,6 +36,103 @@ func seatedTrainJob(t *testing.T, namespace, name, seat string, nodes int, comma
 func trainJobPods(t *testing.T, job client.Object) int {
 	t.Helper()
 	return len(trainerPods(t, job, "launcher")) + len(trainerPods(t, job, "node"))
+}
+
+// livePods are the pods of a job of either kind that have not succeeded and are not being deleted.
+func livePods(t *testing.T, job client.Object) []corev1.Pod {
+	t.Helper()
+	var list corev1.PodList
+	if err := api.List(t.Context(), &list, client.InNamespace(job.GetNamespace())); err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool {
+		return !strings.HasPrefix(pod.Name, job.GetName()+"-") || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded
+	})
+}
+
+// haveNodes waits until a job of either kind has so many pods, each with a node.
+func haveNodes(t *testing.T, job client.Object, pods int) {
+	t.Helper()
+	eventually(t, "all pods of "+job.GetName()+" have nodes", time.Minute, func() error {
+		live := livePods(t, job)
+		without := slices.IndexFunc(live, func(pod corev1.Pod) bool { return pod.Spec.NodeName == "" })
+		if len(live) != pods || without >= 0 {
+			return fmt.Errorf("it has %d pods, want %d; one without a node is number %d", len(live), pods, without)
+		}
+		return nil
+	})
+}
+
+// noPodsLeft waits until a job of either kind has no pods.
+func noPodsLeft(t *testing.T, job client.Object) {
+	t.Helper()
+	eventually(t, job.GetName()+" has no pods", time.Minute, func() error {
+		if n := len(livePods(t, job)); n > 0 {
+			return fmt.Errorf("it has %d", n)
+		}
+		return nil
+	})
+}
+
+// launcherHasNode waits until the launcher of a job of either kind has a node.
+func launcherHasNode(t *testing.T, job client.Object) {
+	t.Helper()
+	eventually(t, "the launcher of "+job.GetName()+" has a node", time.Minute, func() error {
+		for _, pod := range livePods(t, job) {
+			if strings.HasPrefix(pod.Name, job.GetName()+"-launcher-") && pod.Spec.NodeName != "" {
+				return nil
+			}
+		}
+		return fmt.Errorf("it has %d pods", len(livePods(t, job)))
+	})
+}
+
+// workersFindNoNodes has the workers of a job of either kind find no nodes, while its launcher finds one: they must be beside a pod that
+// does not exist, of which neither the operator nor Kueue knows. An attempt to place them ends after so many seconds.
+func workersFindNoNodes(t *testing.T, job client.Object, seconds int32) {
+	t.Helper()
+	affinity := &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+		TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/not": "there"}},
+	}}}}
+	if mpiJob, is := job.(*kubeflow.MPIJob); is {
+		mpiJob.Spec.RunPolicy.SchedulingPolicy = &kubeflow.SchedulingPolicy{ScheduleTimeoutSeconds: &seconds}
+		mpiJob.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.Affinity = affinity
+		return
+	}
+	job.SetAnnotations(map[string]string{mpi.AnnotationScheduleTimeout: strconv.Itoa(int(seconds))})
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(affinity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields, path := job.(*unstructured.Unstructured).Object, []string{"trainingRuntimeSpec", "template", "spec", "replicatedJobs"}
+	patches, found, err := unstructured.NestedSlice(fields, "spec", "runtimePatches")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !found {
+		patches = []any{map[string]any{"manager": "example.com/me"}}
+	}
+	patch := patches[0].(map[string]any)
+	jobs, found, err := unstructured.NestedSlice(patch, path...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !found {
+		jobs = []any{map[string]any{"name": "node"}}
+	}
+	for _, each := range jobs {
+		if replicated := each.(map[string]any); replicated["name"] == "node" {
+			if err := unstructured.SetNestedMap(replicated, object, "template", "spec", "template", "spec", "affinity"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := unstructured.SetNestedSlice(patch, jobs, path...); err != nil {
+		t.Fatal(err)
+	}
+	if err := unstructured.SetNestedSlice(fields, patches, "spec", "runtimePatches"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // isComplete returns why a TrainJob is not complete, and ends the test if it failed.
@@ -264,25 +365,16 @@ func TestGangPutBackOfTrainJobs(t *testing.T) {
 	trainJobIsPutBack(t, "example.com/seat-trainjob-native-back")
 }
 
-// trainJobIsPutBack has the workers of a TrainJob find no nodes, by a rule that the operator does not know, while its launcher has one.
+// trainJobIsPutBack has the launcher of a TrainJob hold a node that its workers do not get, and another job have it in the end.
 func trainJobIsPutBack(t *testing.T, seat string) {
 	t.Helper()
 	seats(t, corev1.ResourceName(seat), 2, 0)
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
-	const beside = "{podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {example.com/not: there}}}]}}"
-	job := seatedTrainJob(t, namespace, "apart", seat, 2, "[sleep, '600']",
-		"  runtimePatches: [{manager: example.com/me, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: node, template: {spec: {template: {spec: {affinity: "+beside+"}}}}}]}}}}]")
-	job.SetAnnotations(map[string]string{mpi.AnnotationScheduleTimeout: "5"})
+	job := seatedTrainJob(t, namespace, "apart", seat, 2, "[sleep, '600']")
+	workersFindNoNodes(t, job, 5)
 	createTrainJob(t, job)
-	eventually(t, "one of its pods has a node", time.Minute, func() error {
-		for _, pod := range trainerPods(t, job, "launcher") {
-			if pod.Spec.NodeName != "" {
-				return nil
-			}
-		}
-		return fmt.Errorf("it has %d pods", trainJobPods(t, job))
-	})
+	launcherHasNode(t, job)
 	report := reported(t, trainjob.Kind, namespace, "apart", "it is put back", func(status v1alpha1.JobReportStatus) error {
 		if status.Scheduling == nil || status.Scheduling.Attempts != 1 || status.Scheduling.NextTry == nil {
 			return fmt.Errorf("it is %s: %+v", status.Phase, status.Scheduling)
@@ -290,12 +382,7 @@ func trainJobIsPutBack(t *testing.T, seat string) {
 		return nil
 	})
 	t.Logf("%s", report.Status.Scheduling.Message)
-	eventually(t, "its pods are gone", time.Minute, func() error {
-		if n := trainJobPods(t, job); n > 0 {
-			return fmt.Errorf("it has %d", n)
-		}
-		return nil
-	})
+	noPodsLeft(t, job)
 	other := seated(namespace, "other", corev1.ResourceName(seat), 1, "1")
 	create(t, other)
 	waitFor(t, other, "another job has the nodes meanwhile", succeeded)
