@@ -3,9 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"math"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,14 +19,11 @@ type runtimesCreateOptions struct {
 	from, implementation string
 	ofCluster            bool
 	new                  jobs.NewRuntime
-	// slots, maxWorkers, minWorkers, maxGPUs, user, gangTimeout and priorityClass are those of the flags that are set.
-	slots, maxWorkers, minWorkers, maxGPUs int32
-	user                                   int64
-	gangTimeout                            time.Duration
-	priorityClass                          string
-	dryRun                                 jobs.DryRun
-	changed                                func(flag string) bool
-	output                                 *output
+	settings             runtimeFlags
+	// user is the user of the pods, if --run-as-user is set.
+	user   int64
+	dryRun jobs.DryRun
+	output *output
 }
 
 func newRuntimesCreate(f *Factory) *cobra.Command {
@@ -51,6 +46,9 @@ ClusterTrainingRuntimes.`,
 # With MPICH, for all namespaces, with limits for each job
 {{name}} mpi-mpich --implementation MPICH --cluster --max-workers 16 --max-gpus 8
 
+# Only on nodes with a label, with a connection to a file server
+{{name}} regional --required-node-labels topology.kubernetes.io/region=eu-west --allow-egress 192.0.2.7:2049
+
 # For Horovod, as shipped
 {{name}} horovod --from shipped/mpi-horovod
 
@@ -62,7 +60,7 @@ ClusterTrainingRuntimes.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(c *cobra.Command, args []string) error {
-			o.new.Name, o.changed = args[0], c.Flags().Changed
+			o.new.Name = args[0]
 			return o.run(c.Context())
 		},
 	}
@@ -70,19 +68,12 @@ ClusterTrainingRuntimes.`,
 	flags.StringVar(&o.implementation, "implementation", "", "MPI of the image: OpenMPI (default), MPICH or Intel")
 	flags.StringVar(&o.from, "from", "", "Runtime to start from: shipped/NAME, or one of the cluster or the namespace")
 	flags.BoolVar(&o.ofCluster, "cluster", false, "Create a runtime for all namespaces (ClusterTrainingRuntime)")
-	flags.StringVar(&o.new.Settings.Image, "image", "", "Image of the workers and the launcher (default: that of the runtime to start from)")
-	flags.Int32Var(&o.slots, "slots", 0, "Ranks per node, unless the job sets it")
-	flags.Int32Var(&o.maxWorkers, "max-workers", 0, "Maximum number of nodes of a job (shipped: 100)")
-	flags.Int32Var(&o.minWorkers, "min-workers", 0, "Minimum number of nodes of a job")
-	flags.Int32Var(&o.maxGPUs, "max-gpus", 0, "Maximum number of GPUs per node of a job (shipped: 16)")
-	flags.DurationVar(&o.gangTimeout, "gang-timeout", 0, "End an attempt to place all pods of a job together after this time, unless the job sets it, such as 10m")
-	flags.StringVar(&o.priorityClass, "priority-class", "", "PriorityClass of the pods")
+	o.settings.add(f, c, "Image of the workers and the launcher (default: that of the runtime to start from)")
 	flags.StringVar(&o.new.AgentImage, "agent-image", "", "Image of the agent that starts ranks")
 	flags.Int64Var(&o.user, "run-as-user", 0, "User ID of the pods (default: 1000 with a shipped runtime, unless OpenShift assigns one)")
 	addDryRun(c, &o.dryRun)
 	o.output = addOutput(c)
 	_ = c.RegisterFlagCompletionFunc("implementation", cobra.FixedCompletions(implementationNames(), cobra.ShellCompDirectiveNoFileComp))
-	_ = c.RegisterFlagCompletionFunc("priority-class", f.completeObjects(priorityClasses))
 	_ = c.RegisterFlagCompletionFunc("from", f.completeFrom)
 	return c
 }
@@ -151,29 +142,12 @@ func (o *runtimesCreateOptions) base(ctx context.Context) (jobs.Runtime, error) 
 
 // complete sets what no flag sets: settings of the runtime to start from and, if it is shipped, what depends on the cluster.
 func (o *runtimesCreateOptions) complete(ctx context.Context, c *jobs.Client, from jobs.Runtime) error {
-	image := o.new.Settings.Image
 	o.new.Settings = from.Settings()
-	o.new.Settings.Image = image
-	for flag, set := range map[string]func(){
-		"slots":          func() { o.new.Settings.Slots = o.slots },
-		"max-workers":    func() { o.new.Settings.MaxWorkers = &o.maxWorkers },
-		"min-workers":    func() { o.new.Settings.MinWorkers = &o.minWorkers },
-		"max-gpus":       func() { o.new.Settings.MaxGPUs = &o.maxGPUs },
-		"run-as-user":    func() { o.new.RunAsUser = &o.user },
-		"priority-class": func() { o.new.Settings.PriorityClass = o.priorityClass },
-		"gang-timeout": func() {
-			o.new.Settings.GangTimeoutSeconds = new(int32(min(o.gangTimeout/time.Second, math.MaxInt32)))
-		},
-	} {
-		if o.changed(flag) {
-			set()
-		}
+	if err := o.settings.apply(&o.new.Settings); err != nil {
+		return err
 	}
-	if o.changed("slots") && o.slots == 0 {
-		return usagef("--slots: 0 is not allowed; use 1 or more")
-	}
-	if o.changed("gang-timeout") && (o.gangTimeout < time.Second || o.gangTimeout%time.Second != 0) {
-		return usagef("--gang-timeout: %s is not allowed; use whole seconds, 1s or more", o.gangTimeout)
+	if o.settings.changed("run-as-user") {
+		o.new.RunAsUser = &o.user
 	}
 	if !from.Shipped || o.dryRun == jobs.DryRunClient {
 		return nil

@@ -54,6 +54,7 @@ type Runtime struct {
 	GangTimeout   string `json:"gangTimeout,omitempty"`
 	PriorityClass string `json:"priorityClass,omitempty"`
 	NodeLabels    string `json:"nodeLabels,omitempty"`
+	AllowEgress   string `json:"allowEgress,omitempty"`
 	// Deleting is set while finalizers keep a deleted runtime.
 	Deleting bool     `json:"deleting,omitempty"`
 	Errors   []string `json:"errors"`
@@ -142,7 +143,7 @@ func (c *call) runtimes(namespace string) (all []Runtime, installed bool, err er
 	for _, one := range list.Runtimes {
 		found := Runtime{
 			Kind: one.Kind, Namespace: one.Namespace, Name: one.Name, Framework: frameworkOf(one.Object), MPI: one.MPI, Implementation: one.Implementation,
-			Image: one.Image, MaxWorkers: one.MaxWorkers, MinWorkers: one.MinWorkers, MaxGPUs: one.MaxGPUs, GangTimeout: one.GangTimeout, PriorityClass: one.PriorityClass, NodeLabels: one.NodeLabels, Errors: []string{}, Tests: []RuntimeTest{},
+			Image: one.Image, MaxWorkers: one.MaxWorkers, MinWorkers: one.MinWorkers, MaxGPUs: one.MaxGPUs, GangTimeout: one.GangTimeout, PriorityClass: one.PriorityClass, NodeLabels: one.NodeLabels, AllowEgress: one.AllowEgress, Errors: []string{}, Tests: []RuntimeTest{},
 			Deleting: one.Object.GetDeletionTimestamp() != nil,
 		}
 		if one.MPI {

@@ -54,7 +54,7 @@ func TestAdministratorsCreateAndChangeRuntimes(t *testing.T) {
 	if status, body := user.send(http.MethodPut, "runtimes/admins-gpu", jobs.RuntimeSettings{}); status != http.StatusForbidden {
 		t.Errorf("a change by a user: status %d: %s", status, body)
 	}
-	if status, body := admin.send(http.MethodPut, "runtimes/admins-gpu", jobs.RuntimeSettings{MaxWorkers: new(int32(2))}); status != http.StatusOK {
+	if status, body := admin.send(http.MethodPut, "runtimes/admins-gpu", jobs.RuntimeSettings{MaxWorkers: new(int32(2)), RequiredNodeLabels: "pool=gpu", AllowEgress: "9000"}); status != http.StatusOK {
 		t.Errorf("a change: status %d: %s", status, body)
 	}
 	page := get[dashboard.Runtimes](admin, "runtimes")
@@ -62,7 +62,7 @@ func TestAdministratorsCreateAndChangeRuntimes(t *testing.T) {
 	if i < 0 || !page.Cluster.Create || !page.Cluster.Update {
 		t.Fatalf("the administrator sees %+v", page)
 	}
-	if got := page.Runtimes[i]; got.MaxWorkers != "2" || got.MaxGPUs != "" || got.Slots != "8" || got.Image != "quay.io/team/mpi:2" {
+	if got := page.Runtimes[i]; got.MaxWorkers != "2" || got.MaxGPUs != "" || got.Slots != "8" || got.Image != "quay.io/team/mpi:2" || got.NodeLabels != "pool=gpu" || got.AllowEgress != "9000" {
 		t.Errorf("the runtime is %+v", got)
 	}
 	if page := get[dashboard.Runtimes](user, "runtimes?namespace=runtime-admins"); page.Cluster != (dashboard.RuntimeRights{}) || page.Project != (dashboard.RuntimeRights{}) {

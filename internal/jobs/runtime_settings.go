@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -13,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/isolation"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -31,6 +34,11 @@ type RuntimeSettings struct {
 	GangTimeoutSeconds *int32 `json:"gangTimeoutSeconds,omitempty"`
 	// PriorityClass is that of all pods; empty for the cluster's default.
 	PriorityClass string `json:"priorityClass,omitempty"`
+	// RequiredNodeLabels are labels that the nodes of all pods have, as key=value, separated by commas; empty for any node. A job cannot
+	// change them.
+	RequiredNodeLabels string `json:"requiredNodeLabels,omitempty"`
+	// AllowEgress are destinations that pods may connect to besides their own job, as isolation.ParseEgress reads them; empty for none.
+	AllowEgress string `json:"allowEgress,omitempty"`
 }
 
 // NewRuntime describes a runtime that is made from another.
@@ -158,7 +166,18 @@ func (r Runtime) with(settings RuntimeSettings) (*unstructured.Unstructured, err
 			notes[name] = strconv.Itoa(int(*number))
 		}
 	}
+	for name, text := range map[string]string{mpi.AnnotationNodeLabels: settings.RequiredNodeLabels, mpi.AnnotationAllowEgress: settings.AllowEgress} {
+		delete(notes, name)
+		if text != "" {
+			notes[name] = text
+		}
+	}
 	object.SetAnnotations(notes)
+	if settings.RequiredNodeLabels != r.NodeLabels {
+		if err := changePods(object, requireLabels(nodeLabels(r.NodeLabels), nodeLabels(settings.RequiredNodeLabels))); err != nil {
+			return nil, fmt.Errorf("set the node labels of %s: %w", r.Name, err)
+		}
+	}
 	if settings.Slots > 0 {
 		if err := unstructured.SetNestedField(object.Object, int64(settings.Slots), "spec", "mlPolicy", "mpi", "numProcPerNode"); err != nil {
 			return nil, fmt.Errorf("set the slots of %s: %w", r.Name, err)
@@ -207,14 +226,54 @@ func (s RuntimeSettings) check() (errs []FieldError) {
 	if s.PriorityClass != "" && len(validation.IsDNS1123Subdomain(s.PriorityClass)) > 0 {
 		errs = append(errs, FieldError{Field: "priorityClass", Value: s.PriorityClass, Reason: "is not the name of a PriorityClass; use lower-case letters, digits, - and ."})
 	}
+	for _, err := range trainjob.CheckLimitAnnotations(map[string]string{mpi.AnnotationNodeLabels: s.RequiredNodeLabels}) {
+		errs = append(errs, FieldError{Field: "requiredNodeLabels", Value: s.RequiredNodeLabels, Reason: "is not allowed: " + err.Detail})
+	}
+	for _, err := range isolation.CheckEgress(map[string]string{mpi.AnnotationAllowEgress: s.AllowEgress}) {
+		errs = append(errs, FieldError{Field: "allowEgress", Value: s.AllowEgress, Reason: "is not allowed: " + err.Detail})
+	}
 	return errs
+}
+
+// nodeLabels reads labels that were checked, or those of a runtime, of which it leaves out what is no label.
+func nodeLabels(text string) map[string]string {
+	labels := map[string]string{}
+	for part := range strings.SplitSeq(text, ",") {
+		if key, value, found := strings.Cut(strings.TrimSpace(part), "="); found {
+			labels[key] = value
+		}
+	}
+	return labels
+}
+
+// requireLabels returns a change of pods: they run on nodes with some labels, and no longer need others.
+func requireLabels(before, labels map[string]string) func(pod map[string]any) error {
+	return func(pod map[string]any) error {
+		selector, _, err := unstructured.NestedStringMap(pod, "nodeSelector")
+		if err != nil {
+			return err
+		}
+		maps.DeleteFunc(selector, func(key, value string) bool {
+			old, was := before[key]
+			return was && old == value
+		})
+		if selector == nil {
+			selector = map[string]string{}
+		}
+		maps.Copy(selector, labels)
+		if len(selector) == 0 {
+			delete(pod, "nodeSelector")
+			return nil
+		}
+		return unstructured.SetNestedStringMap(pod, selector, "nodeSelector")
+	}
 }
 
 func hasSpace(image string) bool { return strings.ContainsAny(image, " \t\n") }
 
 // Settings returns the settings that a runtime has; what is no number is left out.
 func (r Runtime) Settings() RuntimeSettings {
-	settings := RuntimeSettings{Slots: r.Slots, PriorityClass: r.PriorityClass}
+	settings := RuntimeSettings{Slots: r.Slots, PriorityClass: r.PriorityClass, RequiredNodeLabels: r.NodeLabels, AllowEgress: r.AllowEgress}
 	for text, number := range map[*string]**int32{&r.MaxWorkers: &settings.MaxWorkers, &r.MinWorkers: &settings.MinWorkers, &r.MaxGPUs: &settings.MaxGPUs, &r.GangTimeout: &settings.GangTimeoutSeconds} {
 		if n, err := strconv.ParseInt(*text, 10, 32); err == nil {
 			*number = new(int32(n))

@@ -37,6 +37,8 @@ func TestRuntimeSettings(t *testing.T) {
 		"image and slots":    {RuntimeSettings{Image: "new", Slots: 8}, Runtime{Slots: 8, Image: "new"}},
 		"a gang timeout":     {RuntimeSettings{GangTimeoutSeconds: new(int32(300))}, Runtime{Slots: 1, Image: "old", GangTimeout: "300"}},
 		"a priority class":   {RuntimeSettings{PriorityClass: "urgent"}, Runtime{Slots: 1, Image: "old", PriorityClass: "urgent"}},
+		"labels of nodes":    {RuntimeSettings{RequiredNodeLabels: "pool=gpu"}, Runtime{Slots: 1, Image: "old", NodeLabels: "pool=gpu"}},
+		"destinations":       {RuntimeSettings{AllowEgress: "9000"}, Runtime{Slots: 1, Image: "old", AllowEgress: "9000"}},
 	} {
 		changed, err := from.with(test.settings)
 		if err != nil {
@@ -44,7 +46,7 @@ func TestRuntimeSettings(t *testing.T) {
 			continue
 		}
 		got := describeRuntime(changed)
-		if diff := cmp.Diff(test.want, Runtime{MaxWorkers: got.MaxWorkers, MinWorkers: got.MinWorkers, MaxGPUs: got.MaxGPUs, GangTimeout: got.GangTimeout, PriorityClass: got.PriorityClass, Slots: got.Slots, Image: got.Image}); diff != "" {
+		if diff := cmp.Diff(test.want, Runtime{MaxWorkers: got.MaxWorkers, MinWorkers: got.MinWorkers, MaxGPUs: got.MaxGPUs, GangTimeout: got.GangTimeout, PriorityClass: got.PriorityClass, NodeLabels: got.NodeLabels, AllowEgress: got.AllowEgress, Slots: got.Slots, Image: got.Image}); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
 		if timeout := got.Settings().GangTimeoutSeconds; (timeout == nil) != (test.settings.GangTimeoutSeconds == nil) {
@@ -90,10 +92,48 @@ func TestRuntimeSettings(t *testing.T) {
 	}
 }
 
+// TestRequiredNodeLabels: all pods of a runtime run on nodes with the labels that it requires, so that jobs need no node selector of their
+// own. Labels that it no longer requires are removed, and other ones of the runtime stay.
+func TestRequiredNodeLabels(t *testing.T) {
+	t.Parallel()
+	const pod = `{spec: {template: {spec: {containers: [{name: node, image: x}]}}}}`
+	runtime := describeRuntime(clusterRuntime(t, "mpi", `{mlPolicy: {mpi: {}}, template: {spec: {replicatedJobs: [
+		{name: launcher, template: {spec: {template: {spec: {nodeSelector: {disk: ssd, pool: cpu}, containers: [{name: node, image: x}]}}}}}, {name: node, template: `+pod+`}]}}}`))
+	for _, step := range []struct {
+		labels         string
+		launcher, node map[string]any
+	}{
+		{"pool=gpu, zone=a", map[string]any{"disk": "ssd", "pool": "gpu", "zone": "a"}, map[string]any{"pool": "gpu", "zone": "a"}},
+		{"pool=gpu, zone=a", map[string]any{"disk": "ssd", "pool": "gpu", "zone": "a"}, map[string]any{"pool": "gpu", "zone": "a"}},
+		{"zone=b", map[string]any{"disk": "ssd", "zone": "b"}, map[string]any{"zone": "b"}},
+		{"", map[string]any{"disk": "ssd"}, nil},
+	} {
+		settings := runtime.Settings()
+		settings.RequiredNodeLabels = step.labels
+		changed, err := runtime.with(settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var selectors []map[string]any
+		err = changePods(changed, func(pod map[string]any) error {
+			selector, _, err := unstructured.NestedMap(pod, "nodeSelector")
+			selectors = append(selectors, selector)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]map[string]any{step.launcher, step.node}, selectors); diff != "" {
+			t.Errorf("%q (-want +got)\n%s", step.labels, diff)
+		}
+		runtime = describeRuntime(changed)
+	}
+}
+
 func TestRuntimeSettingsAreChecked(t *testing.T) {
 	t.Parallel()
 	from := describeRuntime(clusterRuntime(t, "mpi", `{mlPolicy: {mpi: {}}, template: {spec: {replicatedJobs: []}}}`))
-	_, err := from.copyAs(NewRuntime{Name: "Not_Allowed", AgentImage: "two words", RunAsUser: new(int64(0)), Settings: RuntimeSettings{Image: "two words", Slots: -1, MaxWorkers: new(int32(0)), MinWorkers: new(int32(0)), MaxGPUs: new(int32(-1)), GangTimeoutSeconds: new(int32(0)), PriorityClass: "Two words"}})
+	_, err := from.copyAs(NewRuntime{Name: "Not_Allowed", AgentImage: "two words", RunAsUser: new(int64(0)), Settings: RuntimeSettings{Image: "two words", Slots: -1, MaxWorkers: new(int32(0)), MinWorkers: new(int32(0)), MaxGPUs: new(int32(-1)), GangTimeoutSeconds: new(int32(0)), PriorityClass: "Two words", RequiredNodeLabels: "gpu", AllowEgress: "fd00::1:2049"}})
 	invalid, is := errors.AsType[*InvalidError](err)
 	if !is {
 		t.Fatalf("the error is %v", err)
@@ -102,7 +142,7 @@ func TestRuntimeSettingsAreChecked(t *testing.T) {
 	for _, field := range invalid.Fields {
 		fields = append(fields, field.Field)
 	}
-	if diff := cmp.Diff([]string{"image", "slots", "maxWorkers", "minWorkers", "maxGPUs", "gangTimeoutSeconds", "priorityClass", "name", "agentImage", "runAsUser"}, fields); diff != "" {
+	if diff := cmp.Diff([]string{"image", "slots", "maxWorkers", "minWorkers", "maxGPUs", "gangTimeoutSeconds", "priorityClass", "requiredNodeLabels", "allowEgress", "name", "agentImage", "runAsUser"}, fields); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	_, err = from.copyAs(NewRuntime{Name: "b", Settings: RuntimeSettings{MinWorkers: new(int32(5)), MaxWorkers: new(int32(4))}})
@@ -123,11 +163,11 @@ func TestRuntimeSettingsAreChecked(t *testing.T) {
 func TestRuntimesOfSDK(t *testing.T) {
 	t.Parallel()
 	const pod = `{spec: {template: {spec: {initContainers: [{name: mpi-agent, image: agent}, {name: other, image: old}], containers: [{name: node, image: old}, {name: log, image: logger}, {name: copy, image: old}], volumes: [{name: data, image: {reference: agent}}, {name: mpi-agent, image: {reference: agent}}]}}}}`
-	base := clusterRuntime(t, "mpi", `{mlPolicy: {mpi: {numProcPerNode: 1}}, template: {spec: {replicatedJobs: [{name: launcher, template: `+pod+`}, {name: node, template: {spec: {template: {spec: {priorityClassName: low, securityContext: {runAsNonRoot: true}, containers: [{name: node, image: old}]}}}}}]}}}`)
+	base := clusterRuntime(t, "mpi", `{mlPolicy: {mpi: {numProcPerNode: 1}}, template: {spec: {replicatedJobs: [{name: launcher, template: `+pod+`}, {name: node, template: {spec: {template: {spec: {priorityClassName: low, nodeSelector: {pool: a, disk: ssd}, securityContext: {runAsNonRoot: true}, containers: [{name: node, image: old}]}}}}}]}}}`)
 	base.SetResourceVersion("7")
 	base.SetUID("1")
 	base.SetLabels(map[string]string{"team": "a"})
-	base.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "a", mpi.AnnotationMaxWorkers: "8", mpi.AnnotationScheduleTimeout: "60"})
+	base.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "team": "a", mpi.AnnotationMaxWorkers: "8", mpi.AnnotationScheduleTimeout: "60", mpi.AnnotationNodeLabels: "pool=a", mpi.AnnotationAllowEgress: "9000"})
 	torch := clusterRuntime(t, "torch", `{mlPolicy: {torch: {}}, template: {spec: {replicatedJobs: []}}}`)
 	shippedAll, err := shippedRuntimes("")
 	if err != nil {
@@ -148,11 +188,11 @@ func TestRuntimesOfSDK(t *testing.T) {
 	}
 	cases := []sdkCase{
 		{Name: "a copy", From: base, Runtime: "mine", Namespace: "team", Settings: json.RawMessage(`{}`)},
-		{Name: "all settings", From: base, Runtime: "mine", Settings: json.RawMessage(`{"image": "quay.io/me/new:1", "slots": 8, "maxWorkers": 4, "minWorkers": 2, "maxGPUs": 0, "gangTimeoutSeconds": 300, "priorityClass": "urgent"}`), AgentImage: "quay.io/me/agent:1", RunAsUser: new(int64(7))},
-		{Name: "no limits", From: base, Runtime: "mine", Settings: json.RawMessage(`{"maxWorkers": null, "gangTimeoutSeconds": null, "priorityClass": ""}`)},
+		{Name: "all settings", From: base, Runtime: "mine", Settings: json.RawMessage(`{"image": "quay.io/me/new:1", "slots": 8, "maxWorkers": 4, "minWorkers": 2, "maxGPUs": 0, "gangTimeoutSeconds": 300, "priorityClass": "urgent", "requiredNodeLabels": "pool=b,zone=a", "allowEgress": "namespace/minio:9000,192.0.2.7"}`), AgentImage: "quay.io/me/agent:1", RunAsUser: new(int64(7))},
+		{Name: "no limits", From: base, Runtime: "mine", Settings: json.RawMessage(`{"maxWorkers": null, "gangTimeoutSeconds": null, "priorityClass": "", "requiredNodeLabels": "", "allowEgress": ""}`)},
 		{Name: "a shipped runtime", From: "shipped/mpi-openmpi", Runtime: "1st", Namespace: "team", Settings: json.RawMessage(`{"image": "quay.io/me/new:1", "maxGPUs": null}`), AgentImage: "quay.io/me/agent:1", RunAsUser: new(int64(1000))},
 		{Name: "a shipped runtime without an image", From: "shipped/mpi-intel", Runtime: "mine", Settings: json.RawMessage(`{}`)},
-		{Name: "all that is wrong", From: base, Runtime: "Not_Allowed", Settings: json.RawMessage(`{"image": "two words", "slots": -1, "maxWorkers": 0, "minWorkers": 0, "maxGPUs": -1, "gangTimeoutSeconds": 0, "priorityClass": "Two words"}`), AgentImage: "two words", RunAsUser: new(int64(0))},
+		{Name: "all that is wrong", From: base, Runtime: "Not_Allowed", Settings: json.RawMessage(`{"image": "two words", "slots": -1, "maxWorkers": 0, "minWorkers": 0, "maxGPUs": -1, "gangTimeoutSeconds": 0, "priorityClass": "Two words", "requiredNodeLabels": "two words=a"}`), AgentImage: "two words", RunAsUser: new(int64(0))},
 		{Name: "a minimum above that maximum", From: base, Runtime: "mine", Settings: json.RawMessage(`{"minWorkers": 9}`)},
 		{Name: "a minimum above the maximum", From: base, Runtime: "mine", Settings: json.RawMessage(`{"minWorkers": 3, "maxWorkers": 2}`)},
 		{Name: "no MPI", From: torch, Runtime: "mine", Settings: json.RawMessage(`{}`)},

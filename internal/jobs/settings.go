@@ -302,4 +302,4 @@ var settings = []SettingGroup{
 	}},
 }
 
-const launcherSize = "cannot be set with a runtime: a TrainJob has no field for the size of its launcher, which is that of a worker if the runtime runs ranks there; set it in a copy of the runtime"
+const launcherSize = "cannot be set with a runtime: a TrainJob has no field for the size of its launcher, which is that of a worker if the runtime runs ranks there; set it with kubectl in a copy of the runtime"

@@ -647,6 +647,7 @@ const journeys = {
     await inspect(page, 'runtime-create');
     await field('Gang timeout in seconds').fill('300');
     await field('Priority class').fill('urgent');
+    await field('Allowed connections').fill('namespace/minio:9000');
     await field('Name').fill('mpi-large');
     await field('Workers of a job, at most').fill('4');
     await field('Image').fill('quay.io/team/mpi:2');
@@ -658,6 +659,7 @@ const journeys = {
     await field('GPUs of a worker, at most').fill('');
     await expect(field('Gang timeout in seconds')).toHaveValue('300');
     await expect(field('Priority class')).toHaveValue('urgent');
+    await expect(field('Allowed connections')).toHaveValue('namespace/minio:9000');
     await inspect(page, 'runtime-edit');
     await dialog.getByRole('button', {name: 'Save runtime'}).click();
     await row.getByText('4 workers', {exact: true}).waitFor();

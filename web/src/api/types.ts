@@ -2481,6 +2481,7 @@ export interface components {
             workers: number;
         };
         Runtime: {
+            allowEgress?: string;
             deleting?: boolean;
             errors: string[];
             framework?: string;
@@ -2515,12 +2516,14 @@ export interface components {
             update: boolean;
         };
         RuntimeSettings: {
+            allowEgress?: string;
             gangTimeoutSeconds?: number;
             image?: string;
             maxGPUs?: number;
             maxWorkers?: number;
             minWorkers?: number;
             priorityClass?: string;
+            requiredNodeLabels?: string;
             slots?: number;
         };
         RuntimeTest: {

@@ -66,6 +66,9 @@ def test_a_runtime_of_the_namespace_is_created_changed_and_deleted(client: Any, 
     assert (changed.slots, changed.max_workers, changed.gang_timeout) == (2, "6", "300")
     assert client.get_runtime("mine") == changed
     assert client.update_runtime("mine", priority_class=None, min_workers=None).priority_class is None
+    limited = client.update_runtime("mine", required_node_labels={"pool": "a"}, allow_egress="namespace/minio:9000")
+    assert (limited.node_labels, limited.allow_egress) == ("pool=a", "namespace/minio:9000")
+    assert [pod["nodeSelector"] for pod in pods_of(limited.manifest)] == [{"pool": "a"}, {"pool": "a"}]
     with pytest.raises(InvalidJobError, match=r"^max_workers: 1 is not allowed; use 3 or more, the minimum$"):
         client.update_runtime("mine", min_workers=3)
         client.update_runtime("mine", max_workers=1)

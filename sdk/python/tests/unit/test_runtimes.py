@@ -31,6 +31,7 @@ def test_a_runtime_of_mpi_is_read() -> None:
         "max-workers": "8",
         "max-gpus-per-worker": "4",
         "required-node-labels": "pool=gpu",
+        "allow-egress": "9000",
         "schedule-timeout-seconds": "300",
     }
     jobs = [job("launcher", "launch:1"), job("node", "train:1", priorityClassName="urgent"), job("other", "x")]
@@ -46,7 +47,7 @@ def test_a_runtime_of_mpi_is_read() -> None:
     assert (found.name, found.namespace, found.kind) == ("mine", "team", "TrainingRuntime")
     assert (found.implementation, found.slots, found.image, found.priority_class) == ("MPICH", 2, "train:1", "urgent")
     assert (found.min_workers, found.max_workers, found.max_gpus) == ("2", "8", "4")
-    assert (found.node_labels, found.gang_timeout) == ("pool=gpu", "300")
+    assert (found.node_labels, found.allow_egress, found.gang_timeout) == ("pool=gpu", "9000", "300")
     assert found.manifest is item
 
 
@@ -74,6 +75,8 @@ ARGUMENTS = {
     "maxGPUs": "max_gpus",
     "gangTimeoutSeconds": "gang_timeout",
     "priorityClass": "priority_class",
+    "requiredNodeLabels": "required_node_labels",
+    "allowEgress": "allow_egress",
     "agentImage": "agent_image",
     "runAsUser": "run_as_user",
     "": "",
@@ -84,6 +87,8 @@ ARGUMENTS = {
 def test_runtimes_are_made_as_by_the_command_line_and_the_dashboard(case: dict[str, Any]) -> None:
     """The test TestRuntimesOfSDK in Go writes the cases with what they make of the same settings."""
     given = {**case["settings"], **{field: case[field] for field in ("agentImage", "runAsUser") if field in case}}
+    if given.get("requiredNodeLabels"):
+        given["requiredNodeLabels"] = dict(each.split("=") for each in given["requiredNodeLabels"].split(","))
     arguments = {ARGUMENTS[field]: None if value == "" else value for field, value in given.items()}
     reference = case["from"] if isinstance(case["from"], str) else "mpi"
     before = shipped(reference.removeprefix("shipped/")) if isinstance(case["from"], str) else case["from"]
@@ -104,6 +109,24 @@ def test_runtimes_are_made_as_by_the_command_line_and_the_dashboard(case: dict[s
         ({"max_workers": 0}, ["max_workers: 0 is not allowed; use 1 or more, or None for no limit"]),
         ({"max_gpus": "2"}, ["max_gpus: '2' is not allowed; use a whole number, 0 or more, or None for no limit"]),
         ({"image": "${IMAGE}"}, ["image: '${IMAGE}' is not allowed; a runtime has no parameters"]),
+        (
+            {"required_node_labels": {"pool": "a b"}},
+            [
+                "required_node_labels['pool']: 'a b' is not allowed; use up to 63 letters, digits, '-', '_' and '.', "
+                "with a letter or digit at both ends"
+            ],
+        ),
+        (
+            {"required_node_labels": {"pool": "${POOL}"}},
+            ["required_node_labels: {'pool': '${POOL}'} is not allowed; a runtime has no parameters"],
+        ),
+        (
+            {"allow_egress": 9000},
+            [
+                "allow_egress: 9000 is not allowed; use destinations, separated by commas, such as "
+                "'192.0.2.7:2049,namespace/minio:9000'"
+            ],
+        ),
         ({"run_as_user": 0}, ["run_as_user: 0 is not allowed; use 1 or more: runtimes do not run as root"]),
         (
             {"min_workers": 5, "max_workers": 4, "gang_timeout": "500ms"},
@@ -133,6 +156,22 @@ def test_a_gang_timeout_is_written_in_seconds() -> None:
     runtime = read({"metadata": {"name": "mine"}, "spec": {"mlPolicy": {"mpi": {}}}})
     changed = RuntimeSettings(gang_timeout="10m").applied_to(runtime)
     assert changed["metadata"]["annotations"] == {"mpi.opendatahub.io/schedule-timeout-seconds": "600"}
+
+
+def test_labels_that_nodes_must_have_are_those_of_all_pods() -> None:
+    jobs = [job("launcher", "a", nodeSelector={"disk": "ssd", "pool": "cpu"}), job("node", "a")]
+    spec = {"mlPolicy": {"mpi": {}}, "template": {"spec": {"replicatedJobs": jobs}}}
+    runtime = read({"metadata": {"name": "mine"}, "spec": spec})
+    for labels, launcher, node in (
+        ({"pool": "gpu", "zone": "a"}, {"disk": "ssd", "pool": "gpu", "zone": "a"}, {"pool": "gpu", "zone": "a"}),
+        ({"zone": "b"}, {"disk": "ssd", "zone": "b"}, {"zone": "b"}),
+        (None, {"disk": "ssd"}, None),
+    ):
+        runtime = read(RuntimeSettings(required_node_labels=labels).applied_to(runtime))
+        assert [pod.get("nodeSelector") for pod in pods_of(runtime.manifest)] == [launcher, node]
+        assert runtime.node_labels == (
+            ",".join(f"{name}={value}" for name, value in labels.items()) if labels else None
+        )
 
 
 @pytest.mark.parametrize("reference", ["mine", "shipped/mpi-openmpi", "TrainingRuntime/a.b"])

@@ -446,7 +446,7 @@ WRONG = {
     "launcher with a runtime": (
         {"runtime": "mpi", "launcher_resources": {"cpu": 1}},
         "launcher_resources: cannot be combined with runtime; a TrainJob has no field for the size of its launcher, "
-        "which is that of a worker if the runtime runs ranks there; set it in a copy of the runtime",
+        "which is that of a worker if the runtime runs ranks there; set it with kubectl in a copy of the runtime",
     ),
     "folder with a runtime and mpirun": (
         {"runtime": "mpi", "workdir": "/app", "command": "mpirun x"},

@@ -36,6 +36,8 @@ interface Base {
   maxGPUs: string;
   gangTimeoutSeconds: string;
   priorityClass: string;
+  requiredNodeLabels: string;
+  allowEgress: string;
 }
 
 interface Fields {
@@ -49,6 +51,8 @@ interface Fields {
   maxGPUs: string;
   gangTimeoutSeconds: string;
   priorityClass: string;
+  requiredNodeLabels: string;
+  allowEgress: string;
   agentImage: string;
   runAsUser: string;
 }
@@ -56,7 +60,7 @@ interface Fields {
 const shippedGroup = 'Shipped with the operator';
 const isShipped = (reference: string): boolean => reference.startsWith('shipped/');
 
-const baseOf = ({kind, name, namespace, image = '', slots = '', maxWorkers = '', minWorkers = '', maxGPUs = '', gangTimeout = '', priorityClass = ''}: Runtime): Base => ({
+const baseOf = ({kind, name, namespace, image = '', slots = '', maxWorkers = '', minWorkers = '', maxGPUs = '', gangTimeout = '', priorityClass = '', nodeLabels = '', allowEgress = ''}: Runtime): Base => ({
   reference: `${kind.toLowerCase()}/${name}`,
   label: name,
   group: namespace === undefined ? 'Of the cluster' : `Of the project ${namespace}`,
@@ -67,23 +71,36 @@ const baseOf = ({kind, name, namespace, image = '', slots = '', maxWorkers = '',
   maxGPUs,
   gangTimeoutSeconds: gangTimeout,
   priorityClass,
+  requiredNodeLabels: nodeLabels,
+  allowEgress,
 });
 
 /** The runtimes that a new one in a namespace can start from: a runtime of a project is copied within the project. */
 function basesFor(namespace: string, runtimes: Runtime[], form: RuntimeForm): Base[] {
-  const shipped = form.shipped.map(({name, implementation, image = '', slots, maxWorkers = '', maxGPUs = ''}) => ({reference: `shipped/${name}`, label: `${name}: ${implementation}`, group: shippedGroup, image, slots, maxWorkers, minWorkers: '', maxGPUs, gangTimeoutSeconds: '', priorityClass: ''}));
+  const shipped = form.shipped.map(({name, implementation, image = '', slots, maxWorkers = '', maxGPUs = ''}) => ({reference: `shipped/${name}`, label: `${name}: ${implementation}`, group: shippedGroup, image, slots, maxWorkers, minWorkers: '', maxGPUs, gangTimeoutSeconds: '', priorityClass: '', requiredNodeLabels: '', allowEgress: ''}));
   return [...runtimes.filter((runtime) => runtime.namespace === undefined || runtime.namespace === namespace).map(baseOf), ...shipped];
 }
 
 /** The fields that a base sets. */
-const fieldsOf = ({reference, image, slots, maxWorkers, minWorkers, maxGPUs, gangTimeoutSeconds, priorityClass}: Base): Omit<Fields, 'name' | 'namespace' | 'agentImage' | 'runAsUser'> => ({from: reference, image, slots, maxWorkers, minWorkers, maxGPUs, gangTimeoutSeconds, priorityClass});
+const fieldsOf = ({reference, image, slots, maxWorkers, minWorkers, maxGPUs, gangTimeoutSeconds, priorityClass, requiredNodeLabels, allowEgress}: Base): Omit<Fields, 'name' | 'namespace' | 'agentImage' | 'runAsUser'> => ({
+  from: reference,
+  image,
+  slots,
+  maxWorkers,
+  minWorkers,
+  maxGPUs,
+  gangTimeoutSeconds,
+  priorityClass,
+  requiredNodeLabels,
+  allowEgress,
+});
 
 /** The fields that are numbers. */
 const amounts = ['slots', 'maxWorkers', 'minWorkers', 'maxGPUs', 'gangTimeoutSeconds', 'runAsUser'] as const;
 const isAmount = (text: string): boolean => text === '' || (/^-?\d+$/.test(text) && Math.abs(Number(text)) < 2 ** 31);
 
 function settingsOf(fields: Fields): RuntimeSettings {
-  const settings: RuntimeSettings = {image: fields.image.trim(), priorityClass: fields.priorityClass.trim()};
+  const settings: RuntimeSettings = {image: fields.image.trim(), priorityClass: fields.priorityClass.trim(), requiredNodeLabels: fields.requiredNodeLabels.trim(), allowEgress: fields.allowEgress.trim()};
   for (const field of ['slots', 'maxWorkers', 'minWorkers', 'maxGPUs', 'gangTimeoutSeconds'] as const) if (fields[field] !== '') settings[field] = Number(fields[field]);
   return settings;
 }
@@ -111,7 +128,7 @@ interface Props {
 export function RuntimeDialog(props: Props): ReactElement {
   const {changed, runtimes, canCreate, close} = props;
   const form = useRuntimeForm(!changed);
-  const empty = {from: '', name: '', namespace: '', image: '', slots: '', maxWorkers: '', minWorkers: '', maxGPUs: '', gangTimeoutSeconds: '', priorityClass: '', agentImage: '', runAsUser: ''};
+  const empty = {from: '', name: '', namespace: '', image: '', slots: '', maxWorkers: '', minWorkers: '', maxGPUs: '', gangTimeoutSeconds: '', priorityClass: '', requiredNodeLabels: '', allowEgress: '', agentImage: '', runAsUser: ''};
   if (changed) return <FilledDialog {...props} bases={() => []} initial={{...empty, ...fieldsOf(baseOf(changed))}} />;
   if (!form.data) {
     return (
@@ -230,6 +247,8 @@ function FilledDialog({changed, canCreate, bases: basesIn, initial, close}: Prop
           {text('maxGPUs', 'GPUs of a worker, at most', 'Empty for no limit.')}
           {text('gangTimeoutSeconds', 'Gang timeout in seconds', 'An attempt to place all pods of a job together ends after this time, unless the job sets it. Empty for 600.')}
           {text('priorityClass', 'Priority class', "Of the pods. Empty for the cluster's default.")}
+          {text('requiredNodeLabels', 'Labels of the nodes', 'The pods run on nodes with these labels, as key=value, separated by commas. Jobs cannot change them. Empty for any node.')}
+          {text('allowEgress', 'Allowed connections', 'Destinations that the pods may connect to besides their own job, such as 192.0.2.7:2049,namespace/minio:9000. Empty for none.')}
           {!changed && isFromShipped ? text('agentImage', 'Image of the agent', 'The program that starts ranks in the pods. Change it if nodes pull images from another registry.') : null}
           {!changed && isFromShipped ? text('runAsUser', 'User ID', 'User of the pods. Empty if the cluster assigns one, as OpenShift does, or if the image names a user other than root.') : null}
           {save.error && refused.size === 0 ? <Alert isInline variant="danger" title={errorText(save.error)} component="p" /> : null}

@@ -56,7 +56,7 @@ WITH_OURS = ("connections", "topology", "rdma", "profile", "gang_timeout", "retr
 NOT_IN_TRAIN_JOBS = {
     "mpi_implementation": "cannot be combined with runtime; the runtime determines the MPI",
     "launcher_resources": "cannot be combined with runtime; a TrainJob has no field for the size of its launcher, "
-    "which is that of a worker if the runtime runs ranks there; set it in a copy of the runtime",
+    "which is that of a worker if the runtime runs ranks there; set it with kubectl in a copy of the runtime",
 }
 # The longest time in a field of 32 bits, in seconds.
 LONGEST_TIMEOUT = 2**31 - 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from enum import Enum
@@ -10,12 +10,13 @@ from typing import Any
 
 from openshift_ai_sdk.training._driver import Json
 from openshift_ai_sdk.training._duration import Duration, parse_duration
-from openshift_ai_sdk.training._runtimes import GROUP, Runtime
+from openshift_ai_sdk.training._runtimes import ALLOW_EGRESS, GROUP, NODE_LABELS, Runtime
 from openshift_ai_sdk.training._value_rules import (
     OBJECT_NAME_RULE,
     has_parameter,
     is_object_name,
     problem_of_image,
+    problems_of_labels,
     whole,
 )
 from openshift_ai_sdk.training.errors import InvalidJobError, Problem
@@ -57,6 +58,8 @@ class RuntimeSettings:
     max_gpus: int | Keep | None = KEEP
     gang_timeout: Duration | Keep | None = KEEP
     priority_class: str | Keep | None = KEEP
+    required_node_labels: Mapping[str, str] | Keep | None = KEEP
+    allow_egress: str | Keep | None = KEEP
     agent_image: str | None = None
     run_as_user: int | None = None
 
@@ -74,6 +77,8 @@ class RuntimeSettings:
         name = self.priority_class
         if name is not None and name is not KEEP and (not is_object_name(name) or has_parameter(str(name))):
             found.append(Problem("priority_class", f"{name!r} is not the name of a PriorityClass; {OBJECT_NAME_RULE}"))
+        found += problems_of_node_labels(self.required_node_labels)
+        found += problems_of_destinations(self.allow_egress)
         found += problems_of_image("agent_image", self.agent_image)
         root = ": runtimes do not run as root"
         return found + problems_of_number("run_as_user", self.run_as_user, 1, root, largest=2**63 - 1)
@@ -121,10 +126,23 @@ class RuntimeSettings:
             notes.pop(name, None)
             if value is not None:
                 notes[name] = str(int(parse_duration(value)))
+        labels = self.required_node_labels
+        texts = {
+            NODE_LABELS: text_of_labels(labels) if isinstance(labels, Mapping) else labels,
+            ALLOW_EGRESS: self.allow_egress,
+        }
+        for name, text in texts.items():
+            if text is KEEP:
+                continue
+            notes.pop(name, None)
+            if text:
+                notes[name] = text
         manifest["metadata"]["annotations"] = notes
         if self.slots is not None:
             manifest["spec"]["mlPolicy"]["mpi"]["numProcPerNode"] = self.slots
         for pod in pods_of(manifest):
+            if not isinstance(labels, Keep):
+                require_labels(pod, labels_in(runtime.node_labels), labels or {})
             if self.priority_class is not KEEP:
                 pod.pop("priorityClassName", None)
                 if self.priority_class is not None:
@@ -184,6 +202,44 @@ def problems_of_seconds(value: Any) -> list[Problem]:
         return []
     text = f"{value!r} is not allowed; use whole seconds, 1 or more, such as '10m', or None for the default"
     return [Problem("gang_timeout", text)]
+
+
+def problems_of_node_labels(labels: Any) -> list[Problem]:
+    """Return what is wrong with the labels that nodes must have; None and KEEP are allowed."""
+    if labels is None or labels is KEEP:
+        return []
+    found = problems_of_labels("required_node_labels", labels)
+    if not found and has_parameter(text_of_labels(labels)):
+        found = [Problem("required_node_labels", f"{labels!r} is not allowed; a runtime has no parameters")]
+    return found
+
+
+def problems_of_destinations(value: object) -> list[Problem]:
+    """Return what is wrong with destinations, each of which the cluster checks; None and KEEP are allowed."""
+    if value is None or value is KEEP or (isinstance(value, str) and not has_parameter(value)):
+        return []
+    allowed = "use destinations, separated by commas, such as '192.0.2.7:2049,namespace/minio:9000'"
+    return [Problem("allow_egress", f"{value!r} is not allowed; {allowed}")]
+
+
+def text_of_labels(labels: Mapping[str, str]) -> str:
+    """Return labels as the annotation of a runtime has them."""
+    return ",".join(f"{name}={value}" for name, value in labels.items())
+
+
+def labels_in(text: str | None) -> dict[str, str]:
+    """Return the labels in the annotation of a runtime, without what is none."""
+    parts = (part.strip().partition("=") for part in (text or "").split(","))
+    return {name: value for name, equals, value in parts if equals}
+
+
+def require_labels(pod: Json, before: Mapping[str, str], labels: Mapping[str, str]) -> None:
+    """Have a pod run on nodes with some labels, in place of those that were required before."""
+    selector = {name: value for name, value in (pod.get("nodeSelector") or {}).items() if before.get(name) != value}
+    selector.update(labels)
+    pod.pop("nodeSelector", None)
+    if selector:
+        pod["nodeSelector"] = selector
 
 
 def pods_of(manifest: Json) -> list[Json]:

@@ -12,6 +12,7 @@ from openshift_ai_sdk.training._trainer_runtime import RUNTIMES
 from openshift_ai_sdk.training.errors import JobNotFoundError, PermissionDeniedError
 
 GROUP = "mpi.opendatahub.io/"
+NODE_LABELS, ALLOW_EGRESS = f"{GROUP}required-node-labels", f"{GROUP}allow-egress"
 OF_NAMESPACE, OF_CLUSTER = RUNTIMES
 
 
@@ -30,6 +31,8 @@ class Runtime:
         max_workers: The maximum number of workers of a job; None for none.
         max_gpus: The maximum number of GPUs of a worker; None for none.
         node_labels: Labels that the nodes must have, as ``key=value``, separated by commas; None for none.
+        allow_egress: Destinations that the pods may connect to besides their own job, separated by commas; None for
+            none.
         gang_timeout: After how many seconds an attempt to place all pods together ends, unless the job sets it; None
             for the default.
         priority_class: The priority class of the pods; None for the cluster's default.
@@ -46,6 +49,7 @@ class Runtime:
     max_workers: str | None
     max_gpus: str | None
     node_labels: str | None
+    allow_egress: str | None
     gang_timeout: str | None
     priority_class: str | None
     manifest: Json
@@ -91,7 +95,8 @@ def read(item: Json) -> Runtime:
         min_workers=notes.get(f"{GROUP}min-workers"),
         max_workers=notes.get(f"{GROUP}max-workers"),
         max_gpus=notes.get(f"{GROUP}max-gpus-per-worker"),
-        node_labels=notes.get(f"{GROUP}required-node-labels"),
+        node_labels=notes.get(NODE_LABELS),
+        allow_egress=notes.get(ALLOW_EGRESS),
         gang_timeout=notes.get(f"{GROUP}schedule-timeout-seconds"),
         priority_class=priority,
         manifest=item,

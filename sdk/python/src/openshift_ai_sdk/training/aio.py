@@ -567,6 +567,8 @@ class TrainingClient:
         max_gpus: int | Keep | None = KEEP,
         gang_timeout: Duration | Keep | None = KEEP,
         priority_class: str | Keep | None = KEEP,
+        required_node_labels: Mapping[str, str] | Keep | None = KEEP,
+        allow_egress: str | Keep | None = KEEP,
         agent_image: str | None = None,
         run_as_user: int | None = None,
         cluster: bool = False,
@@ -593,6 +595,10 @@ class TrainingClient:
             gang_timeout: After how long an attempt to place all pods together ends, unless the job sets it, in seconds
                 or such as ``"10m"``; None for the default.
             priority_class: The PriorityClass of the pods; None for the cluster's default.
+            required_node_labels: Labels of the nodes that the pods run on, which a job cannot change; None for any
+                node.
+            allow_egress: Destinations that the pods may connect to besides their own job, separated by commas, such as
+                ``"192.0.2.7:2049,namespace/minio:9000"``; None for none. The cluster checks them.
             agent_image: The image of the agent, which starts ranks; by default, with a shipped runtime, that of the
                 installed operator if you may read its Deployment.
             run_as_user: The number of the user that the pods run as; by default, with a shipped runtime, 1000, unless
@@ -613,7 +619,17 @@ class TrainingClient:
             '16'
         """
         settings = RuntimeSettings(
-            image, slots, max_workers, min_workers, max_gpus, gang_timeout, priority_class, agent_image, run_as_user
+            image,
+            slots,
+            max_workers,
+            min_workers,
+            max_gpus,
+            gang_timeout,
+            priority_class,
+            required_node_labels,
+            allow_egress,
+            agent_image,
+            run_as_user,
         )
         new = _runtime_changes.NewRuntime(name, cluster, implementation, from_runtime, settings)
         _validate.check(
@@ -635,6 +651,8 @@ class TrainingClient:
         max_gpus: int | Keep | None = KEEP,
         gang_timeout: Duration | Keep | None = KEEP,
         priority_class: str | Keep | None = KEEP,
+        required_node_labels: Mapping[str, str] | Keep | None = KEEP,
+        allow_egress: str | Keep | None = KEEP,
         agent_image: str | None = None,
         run_as_user: int | None = None,
         cluster: bool = False,
@@ -652,6 +670,10 @@ class TrainingClient:
             gang_timeout: After how long an attempt to place all pods together ends, unless the job sets it, in seconds
                 or such as ``"10m"``; None for the default.
             priority_class: The PriorityClass of the pods; None for the cluster's default.
+            required_node_labels: Labels of the nodes that the pods run on, which a job cannot change; None for any
+                node.
+            allow_egress: Destinations that the pods may connect to besides their own job, separated by commas, such as
+                ``"192.0.2.7:2049,namespace/minio:9000"``; None for none. The cluster checks them.
             agent_image: Replaces the image of the agent, which starts ranks.
             run_as_user: The number of the user that the pods run as.
             cluster: Change the ClusterTrainingRuntime of this name, for all namespaces.
@@ -666,7 +688,17 @@ class TrainingClient:
             >>> await client.update_runtime("mine", image="quay.io/me/train:2", max_gpus=None)
         """
         settings = RuntimeSettings(
-            image, slots, max_workers, min_workers, max_gpus, gang_timeout, priority_class, agent_image, run_as_user
+            image,
+            slots,
+            max_workers,
+            min_workers,
+            max_gpus,
+            gang_timeout,
+            priority_class,
+            required_node_labels,
+            allow_egress,
+            agent_image,
+            run_as_user,
         )
         _validate.check(
             _validate.of_name(name),
