@@ -47,13 +47,12 @@ func (f *Factory) findRuntime(ctx context.Context, reference string) (jobs.Runti
 	return found, err
 }
 
-func (f *Factory) completeRuntimes(most int) completion {
-	return func(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-		if len(args) >= most {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return f.completeObjects(jobs.RuntimeKinds()...)(c, args, word)
+// completeRuntimes completes the only argument of a command, a runtime.
+func (f *Factory) completeRuntimes(c *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
+	return f.completeObjects(jobs.RuntimeKinds()...)(c, args, word)
 }
 
 type runtimesListOptions struct {
@@ -127,7 +126,7 @@ func newRuntimesShow(f *Factory) *cobra.Command {
 # Show a runtime that comes with this program
 {{name}} shipped/mpi-mpich`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: f.completeRuntimes(1),
+		ValidArgsFunction: f.completeRuntimes,
 		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
 	}
 	o.output = addOutput(c)
@@ -178,7 +177,7 @@ does not stop it.`,
 # Print the latency in nanoseconds
 {{name}} mpi-openmpi -o jsonpath={.status.communication.latencyNanoseconds}`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: f.completeRuntimes(1),
+		ValidArgsFunction: f.completeRuntimes,
 		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
 	}
 	flags := c.Flags()

@@ -77,7 +77,7 @@ ClusterTrainingRuntimes. The other fields, such as the size of the launcher, can
 # Only run on some nodes, and connect to a file server
 {{name}} mpi-a100 --required-node-labels accelerator=a100 --allow-egress 192.0.2.7:2049`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: f.completeRuntimes(1),
+		ValidArgsFunction: f.completeRuntimes,
 		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args[0]) },
 	}
 	o.settings.add(f, c, "Image; replaces that of the workers in all containers that have it")
@@ -125,7 +125,7 @@ these are gone.`,
 # Delete a runtime of all namespaces
 {{name}} mpi-mpich --cluster`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: f.completeRuntimes(1),
+		ValidArgsFunction: f.completeRuntimes,
 		RunE:              func(c *cobra.Command, args []string) error { return o.remove(c.Context(), args[0]) },
 	}
 	c.Flags().BoolVar(&o.ofCluster, "cluster", false, "Delete the runtime of all namespaces (ClusterTrainingRuntime)")

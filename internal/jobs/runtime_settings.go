@@ -154,25 +154,7 @@ func (r Runtime) with(settings RuntimeSettings) (*unstructured.Unstructured, err
 		return nil, Invalid(FieldError{Reason: fmt.Sprintf("%s is not an MPI runtime; copy and change it with kubectl", r.Name)})
 	}
 	object := r.Object.DeepCopy()
-	notes := object.GetAnnotations()
-	if notes == nil {
-		notes = map[string]string{}
-	}
-	for name, number := range map[string]*int32{
-		mpi.AnnotationMaxWorkers: settings.MaxWorkers, mpi.AnnotationMinWorkers: settings.MinWorkers, mpi.AnnotationMaxGPUs: settings.MaxGPUs, mpi.AnnotationScheduleTimeout: settings.GangTimeoutSeconds,
-	} {
-		delete(notes, name)
-		if number != nil {
-			notes[name] = strconv.Itoa(int(*number))
-		}
-	}
-	for name, text := range map[string]string{mpi.AnnotationNodeLabels: settings.RequiredNodeLabels, mpi.AnnotationAllowEgress: settings.AllowEgress} {
-		delete(notes, name)
-		if text != "" {
-			notes[name] = text
-		}
-	}
-	object.SetAnnotations(notes)
+	object.SetAnnotations(settings.annotations(object.GetAnnotations()))
 	if settings.RequiredNodeLabels != r.NodeLabels {
 		if err := changePods(object, requireLabels(nodeLabels(r.NodeLabels), nodeLabels(settings.RequiredNodeLabels))); err != nil {
 			return nil, fmt.Errorf("set the node labels of %s: %w", r.Name, err)
@@ -198,6 +180,28 @@ func (r Runtime) with(settings RuntimeSettings) (*unstructured.Unstructured, err
 		replaceImage(object.Object["spec"], r.Image, settings.Image)
 	}
 	return object, nil
+}
+
+// annotations returns the annotations of a runtime with these settings instead of those that it had.
+func (s RuntimeSettings) annotations(notes map[string]string) map[string]string {
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	for name, number := range map[string]*int32{
+		mpi.AnnotationMaxWorkers: s.MaxWorkers, mpi.AnnotationMinWorkers: s.MinWorkers, mpi.AnnotationMaxGPUs: s.MaxGPUs, mpi.AnnotationScheduleTimeout: s.GangTimeoutSeconds,
+	} {
+		delete(notes, name)
+		if number != nil {
+			notes[name] = strconv.Itoa(int(*number))
+		}
+	}
+	for name, text := range map[string]string{mpi.AnnotationNodeLabels: s.RequiredNodeLabels, mpi.AnnotationAllowEgress: s.AllowEgress} {
+		delete(notes, name)
+		if text != "" {
+			notes[name] = text
+		}
+	}
+	return notes
 }
 
 // check returns what is wrong with settings.
