@@ -18,6 +18,7 @@ func Closed(previous v1alpha1.JobReport, now time.Time) v1alpha1.JobReport {
 	if status.CompletionTime != nil {
 		// Its pods are deleted with it.
 		adaptRemedies(&report, nil)
+		status.Consumption = maker{before: previous.Status, now: second(now)}.closedConsumption()
 		return report
 	}
 	m := maker{before: previous.Status, now: second(now), outcome: jobstate.Outcome{Phase: v1alpha1.PhaseFailed, Finish: &mpi.Finish{At: now}}}

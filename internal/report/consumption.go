@@ -30,7 +30,7 @@ func (m maker) consumption() *v1alpha1.Consumption {
 	}
 	if !m.now.After(since) {
 		// The clock went back: what was counted stays. After a large step, counting goes on from the new time.
-		if isSetBack(since, m.now) {
+		if isSetBack(since, m.now) && (m.outcome.Finish == nil || holds(m.before.Consumption)) {
 			total.Until = *at(m.now)
 			total.Steps = slices.DeleteFunc(total.Steps, func(s v1alpha1.ConsumptionStep) bool { return !s.Time.Time.Before(m.now) })
 			total.Steps = append(total.Steps, stepOf(total, m.now))
@@ -59,8 +59,29 @@ func (m maker) consumption() *v1alpha1.Consumption {
 		role.addTo(&total, role.secondsUntil(m.now))
 		role.addHeld(total.Held)
 	}
+	if before := m.before.Consumption; before != nil && m.outcome.Finish != nil && sameTotals(*before, total) {
+		// A finished job that holds nothing any more is not one of later periods.
+		kept := *before.DeepCopy()
+		kept.Held = total.Held
+		return &kept
+	}
 	total.Until, total.Steps = *at(m.now), fewerSteps(append(steps, stepOf(total, m.now)))
 	return &total
+}
+
+// Holds reports whether the pods of a job held something when its record was written. The pods of a finished job may.
+func Holds(record *v1alpha1.JobReport) bool { return holds(record.Status.Consumption) }
+
+func holds(c *v1alpha1.Consumption) bool { return c != nil && len(c.Held) > 0 }
+
+// sameTotals reports whether nothing was added to what was consumed. Totals do not shrink.
+func sameTotals(old, now v1alpha1.Consumption) bool {
+	for name, seconds := range now.GPUSeconds {
+		if old.GPUSeconds[name] != seconds {
+			return false
+		}
+	}
+	return old.CPUCoreSeconds == now.CPUCoreSeconds && old.MemoryGiBSeconds == now.MemoryGiBSeconds
 }
 
 // heldSince returns what the launcher and the workers have held since a time.
@@ -98,17 +119,18 @@ func (m maker) firstHeld() time.Time {
 	return m.now
 }
 
-// closedConsumption returns what a job has consumed that was deleted while its pods held resources. A leader writes the record
-// of such a job at least once an hour: of a longer time nothing is known.
+// closedConsumption returns what a job has consumed that was deleted while its pods held resources, before its end or after it.
+// A leader writes the record of such a job at least once an hour: of a longer time nothing is known.
 func (m maker) closedConsumption() *v1alpha1.Consumption {
 	before := m.before.Consumption
-	if before == nil || len(before.Held) == 0 {
+	if !holds(before) {
 		return before
 	}
 	total := *before.DeepCopy()
 	until := times.Earlier(m.now, before.Until.Add(time.Hour))
 	if !until.After(before.Until.Time) {
-		return before
+		total.Held = nil
+		return &total
 	}
 	if total.GPUSeconds == nil {
 		total.GPUSeconds = map[string]int64{}

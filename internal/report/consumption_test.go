@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -185,5 +186,77 @@ func TestStepsAfterTheClockWentBack(t *testing.T) {
 		if c.Steps[i].Time.Before(&c.Steps[i-1].Time) {
 			t.Errorf("the steps are not in order: %v", c.Steps)
 		}
+	}
+}
+
+// TestPodsThatOutliveTheirJobAreCharged: the workers of a finished job hold what they requested until they end or are deleted, and
+// what they hold is written once an hour.
+func TestPodsThatOutliveTheirJobAreCharged(t *testing.T) {
+	after := func(hours float64) time.Time { return mpitest.Now.Add(time.Duration(hours * float64(time.Hour))) }
+	finished := func(job mpi.Job, workersEnd float64) jobstate.Observed {
+		seen := pods(job, corev1.PodRunning, 0)
+		exit := func(pod *corev1.Pod, when time.Time) {
+			mpitest.Exited(0, "Completed")(pod)
+			pod.Status.Phase = corev1.PodSucceeded
+			pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(when)
+		}
+		exit(seen.LauncherPods[0], after(1))
+		for _, worker := range seen.Workers {
+			if workersEnd > 0 {
+				exit(worker.Pod, after(workersEnd))
+			}
+		}
+		return ended(seen, job, batchv1.JobComplete, time.Hour)
+	}
+	wait := func() *history {
+		h := &history{t: t, job: job(8)}
+		h.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+		writes := 0
+		for quarter := 4; quarter <= 4*73; quarter++ {
+			written := h.last
+			if next := h.pass(time.Duration(quarter)*15*time.Minute, finished(h.job, 0), jobstate.Evidence{}); report.Changed(written, *next) {
+				writes++
+			} else {
+				h.last = written
+			}
+		}
+		if writes < 70 || writes > 76 {
+			t.Errorf("in 72 hours, the report was written %d times", writes)
+		}
+		return h
+	}
+	const want = 8 * 73 * 3600
+	check := func(how string, record *v1alpha1.JobReport) {
+		t.Helper()
+		c := record.Status.Consumption
+		if got := c.GPUSeconds["nvidia.com/gpu"]; got != want || report.Holds(record) {
+			t.Errorf("%s: %d GPU seconds are charged, want %d; %v is held", how, got, want, c.Held)
+		}
+		if day, _ := cost.Between(c, time.Time{}, after(24), after(48)); math.Abs(day.GPUHours()-8*24) > 0.1 {
+			t.Errorf("%s: a day is charged with %g GPU hours", how, day.GPUHours())
+		}
+	}
+
+	deleted := wait()
+	closed := report.Closed(*deleted.last, after(73))
+	if !report.Changed(deleted.last, closed) {
+		t.Error("the end of a job whose pods held resources is not written")
+	}
+	check("the job is deleted", &closed)
+	if again := report.Closed(closed, after(80)); report.Changed(&closed, again) {
+		t.Error("a record that is closed is closed again")
+	}
+
+	exited := wait()
+	written := exited.last
+	if next := exited.pass(74*time.Hour, finished(exited.job, 73), jobstate.Evidence{}); !report.Changed(written, *next) {
+		t.Error("the end of the last pods is not written")
+	}
+	check("the workers end", exited.last)
+	until := exited.last.Status.Consumption.Until
+	exited.pass(200*time.Hour, ended(jobstate.Observed{}, exited.job, batchv1.JobComplete, time.Hour), jobstate.Evidence{})
+	check("the pods are deleted", exited.last)
+	if got := exited.last.Status.Consumption.Until; !got.Equal(&until) {
+		t.Errorf("the job is part of a period until %s, although it held nothing after %s", got, until)
 	}
 }

@@ -5,7 +5,6 @@ package report
 import (
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -98,8 +97,8 @@ func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outco
 const often = 30 * time.Second
 
 // Changed reports whether a record differs from the previous one so that it must be written: in anything but figures
-// that grow by themselves. Progress of training counts twice a minute, the usage of an unfinished job once an hour, and
-// the duration of a wait not at all (see Outdated). Nor does another estimate (see Reestimated).
+// that grow by themselves. Progress of training counts twice a minute, what pods hold once an hour, and the duration of a
+// wait not at all (see Outdated). Nor does another estimate (see Reestimated).
 func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 	if previous == nil {
 		return true
@@ -118,7 +117,7 @@ func Changed(previous *v1alpha1.JobReport, next v1alpha1.JobReport) bool {
 		}
 		now.Scheduling = &waits
 	}
-	if now.CompletionTime == nil && (grownFor(old.Consumption, now.Consumption) >= time.Hour || isCountedAgain(old.Consumption, now.Consumption)) {
+	if grownFor(old.Consumption, now.Consumption) >= time.Hour || isCountedAgain(old.Consumption, now.Consumption) || released(old.Consumption, now.Consumption) {
 		return true
 	}
 	old.Pods, now.Pods = nil, nil
@@ -172,11 +171,7 @@ func isSetBack(recorded, now time.Time) bool { return recorded.Sub(now) > 5*time
 
 // grownFor is for how long a job has held something since it was last told what; 0 where it holds nothing.
 func grownFor(old, now *v1alpha1.Consumption) time.Duration {
-	if old == nil || now == nil {
-		return 0
-	}
-	same := old.CPUCoreSeconds == now.CPUCoreSeconds && old.MemoryGiBSeconds == now.MemoryGiBSeconds && maps.Equal(old.GPUSeconds, now.GPUSeconds)
-	if same {
+	if old == nil || now == nil || sameTotals(*old, *now) {
 		return 0
 	}
 	return now.Until.Sub(old.Until.Time)
@@ -186,6 +181,9 @@ func grownFor(old, now *v1alpha1.Consumption) time.Duration {
 func isCountedAgain(old, now *v1alpha1.Consumption) bool {
 	return old != nil && now != nil && isSetBack(old.Until.Time, now.Until.Time)
 }
+
+// released reports whether pods held something and do not any more.
+func released(old, now *v1alpha1.Consumption) bool { return holds(old) && !holds(now) }
 
 func samePod(a, b v1alpha1.PodStatus) bool {
 	same := (a.ExitCode == nil) == (b.ExitCode == nil) && (a.ExitCode == nil || *a.ExitCode == *b.ExitCode)

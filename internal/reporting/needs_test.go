@@ -6,6 +6,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -78,5 +79,21 @@ func TestPodsThatAreNotCreated(t *testing.T) {
 				t.Errorf("it is looked at again after %s, want %s", got, test.within)
 			}
 		})
+	}
+}
+
+// TestFinishedJobsWhosePodsHoldResources: their reports are updated until the pods hold nothing.
+func TestFinishedJobsWhosePodsHoldResources(t *testing.T) {
+	t.Parallel()
+	out := jobstate.Outcome{Phase: v1alpha1.PhaseSucceeded, Finish: &mpi.Finish{At: mpitest.Now, Succeeded: true}}
+	next := &v1alpha1.JobReport{}
+	for held, want := range map[string]time.Duration{"1": usageRefresh, "": 0} {
+		next.Status.Consumption = &v1alpha1.Consumption{}
+		if held != "" {
+			next.Status.Consumption.Held = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(held)}
+		}
+		if got := nextUpdate(mpitest.Job(1), jobstate.Observed{Now: mpitest.Now}, out, next, 0, 0); got != want {
+			t.Errorf("with %q cores, it is looked at again after %s, want %s", held, got, want)
+		}
 	}
 }

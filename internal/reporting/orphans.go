@@ -12,12 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/report"
 )
 
 // jobsPerPage is how many jobs are read at once.
 const jobsPerPage = 500
 
-// closeOrphansOnce closes the reports of jobs that were deleted while no replica led: no watch reports these deletions.
+// closeOrphansOnce closes the reports of jobs that were deleted while no replica led: no watch reports these deletions. Finished
+// jobs whose pods still held resources are among them.
 func (r *Reporter) closeOrphansOnce(ctx context.Context, live client.Reader) error {
 	if err := r.closeOrphans(ctx, live); err != nil && ctx.Err() == nil {
 		log.FromContext(ctx).Error(err, "reports of jobs that were deleted meanwhile are not closed; the next leader tries again")
@@ -33,7 +35,7 @@ func (r *Reporter) closeOrphans(ctx context.Context, live client.Reader) error {
 	}
 	open := map[schema.GroupVersionKind][]v1alpha1.JobReport{}
 	for _, item := range reports.Items {
-		if item.Status.CompletionTime == nil {
+		if item.Status.CompletionTime == nil || report.Holds(&item) {
 			kind := schema.FromAPIVersionAndKind(item.Spec.JobRef.APIVersion, item.Spec.JobRef.Kind)
 			open[kind] = append(open[kind], item)
 		}

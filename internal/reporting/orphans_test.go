@@ -4,9 +4,12 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +23,7 @@ import (
 	"opendatahub.io/mpijob/internal/metrics"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
+	jobreport "opendatahub.io/mpijob/internal/report"
 )
 
 // TestReportsOfDeletedJobsAreClosed: a job that is deleted while no replica leads has its report closed by the next leader.
@@ -40,6 +44,10 @@ func TestReportsOfDeletedJobsAreClosed(t *testing.T) {
 	}
 	there := &kubeflow.MPIJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "there", UID: "uid-there"}}
 	reports := map[string]*v1alpha1.JobReport{"there": reportFor("there", "uid-there"), "gone": reportFor("gone", "uid-gone"), "replaced": reportFor("there", "uid-before")}
+	lingering := reportFor("lingering", "uid-lingering")
+	lingering.Status.Phase, lingering.Status.CompletionTime = v1alpha1.PhaseSucceeded, new(metav1.NewTime(mpitest.Now.Add(-time.Hour)))
+	lingering.Status.Consumption = &v1alpha1.Consumption{Until: metav1.NewTime(mpitest.Now.Add(-time.Minute)), Held: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}}
+	reports["gone, after its pods outlived it"] = lingering
 	trainJob := reportFor("train", "uid-train")
 	trainJob.Spec.JobRef.APIVersion, trainJob.Spec.JobRef.Kind = "trainer.kubeflow.org/v1alpha1", "TrainJob"
 	reports["of a kind that the cluster does not have"] = trainJob
@@ -67,8 +75,8 @@ func TestReportsOfDeletedJobsAreClosed(t *testing.T) {
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(report), &now); err != nil {
 			t.Fatal(err)
 		}
-		closed := now.Status.CompletionTime != nil
-		if want := name == "gone" || name == "replaced"; closed != want {
+		closed := now.Status.CompletionTime != nil && !jobreport.Holds(&now)
+		if want := name == "gone" || name == "replaced" || report == lingering; closed != want {
 			t.Errorf("the report of a job that is %s is closed: %v", name, closed)
 		}
 	}

@@ -54,7 +54,7 @@ const (
 	// refreshesPerSecond is how many records a second are written at most, of all jobs, that say nothing new but the time: with more
 	// than 6,000 jobs that wait they are written less often than every five minutes.
 	refreshesPerSecond = 20
-	// usageRefresh is how often the report of a running job is updated with the resources used so far.
+	// usageRefresh is how often the report of a job that runs, or whose pods outlive it, is updated with the resources used so far.
 	usageRefresh = 15 * time.Minute
 )
 
@@ -411,6 +411,9 @@ func nextUpdate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, next 
 	if out.Finish != nil {
 		if !out.Finish.Succeeded && !report.Settled(next, seen.Now) {
 			return lateEvidenceRetry
+		}
+		if report.Holds(next) {
+			return usageRefresh
 		}
 		return 0
 	}
