@@ -174,6 +174,29 @@ func lastBytes(lines []string, bytes int) []string {
 	return lines
 }
 
+// Size returns about how many bytes a report takes, with the manifest and the logs, which the operator's cache does not have.
+func Size(r *v1alpha1.JobReport) int {
+	// Its metadata are names, labels and the fields that the operator manages.
+	const metadata = 2 << 10
+	bytes := metadata + size(r.Status)
+	if s := r.Status.Specification; s != nil {
+		bytes += max(0, int(s.Size)-len(s.Manifest))
+	}
+	if logs := r.Status.Logs; logs != nil && len(logs.Data) == 0 {
+		bytes += LogSize(r)
+	}
+	return bytes
+}
+
+// LogSize returns how many bytes the logs of a job's pods take in its report.
+func LogSize(r *v1alpha1.JobReport) int {
+	if r.Status.Logs == nil {
+		return 0
+	}
+	// In base64.
+	return int(r.Status.Logs.Size) * 4 / 3
+}
+
 // size is how many bytes something takes as JSON.
 func size(value any) int {
 	data, err := json.Marshal(value)

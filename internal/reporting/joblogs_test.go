@@ -18,6 +18,7 @@ import (
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/report"
 )
 
 // TestLogsAreReadOnce: the logs of a job are read when it ends, and kept until its report is written, although the pods are gone by then.
@@ -112,7 +113,7 @@ func TestLogsAreDeletedBeforeReports(t *testing.T) {
 		"room for two logs":     {Limits{Bytes: 170 << 10}, "", "job-000002"},
 		"room for one log":      {Limits{Bytes: 100 << 10}, "", "job-000002 job-000003"},
 		"room for no log":       {Limits{Bytes: 20 << 10}, "", "job-000002 job-000003 job-000001"},
-		"room for two reports":  {Limits{Bytes: 10 << 10}, "job-000002 job-000003", "job-000001"},
+		"room for two reports":  {Limits{Bytes: 6 << 10}, "job-000002 job-000003", "job-000001"},
 		"two reports with logs": {Limits{Reports: 2, Bytes: 100 << 10}, "job-000002 job-000003", ""},
 	} {
 		doomed, stripped := test.limits.surplus(reports)
@@ -159,7 +160,7 @@ func TestDeleteLogs(t *testing.T) {
 	if status.Phase != v1alpha1.PhaseSucceeded {
 		t.Errorf("the phase is %q", status.Phase)
 	}
-	if sum := sumOf(&found); logBytes(&found) != 0 || sum.bytes == 0 {
-		t.Errorf("the report counts %d bytes, %d of them for logs", sum.bytes, logBytes(&found))
+	if sum := sumOf(&found); report.LogSize(&found) != 0 || sum.bytes == 0 {
+		t.Errorf("the report counts %d bytes, %d of them for logs", sum.bytes, report.LogSize(&found))
 	}
 }

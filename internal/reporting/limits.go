@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/report"
 	"opendatahub.io/mpijob/internal/times"
 )
 
@@ -51,44 +52,7 @@ func sumOf(r *v1alpha1.JobReport) reportSum {
 	if r.Status.CompletionTime == nil {
 		return reportSum{}
 	}
-	// Log tails, the job's manifest and its usage are most of what can be large.
-	const rest = 4 << 10
-	bytes := rest
-	if specification := r.Status.Specification; specification != nil {
-		bytes += int(specification.Size)
-	}
-	bytes += logBytes(r)
-	if usage := r.Status.Usage; usage != nil {
-		const metric, point, rank = 80, 6, 60
-		for _, m := range usage.Metrics {
-			bytes += metric + point*len(m.Points)
-		}
-		for _, pod := range usage.PerPod {
-			bytes += metric * (1 + len(pod.Metrics))
-		}
-		bytes += rank * len(usage.PerRank)
-	}
-	if all := r.Status.Curves; all != nil {
-		const curve, point = 120, 20
-		for _, figure := range all.Figures {
-			bytes += curve + point*len(figure.At)
-		}
-	}
-	if failure := r.Status.Failure; failure != nil {
-		for _, line := range failure.LogTail {
-			bytes += len(line) + 16
-		}
-	}
-	return reportSum{1, bytes}
-}
-
-// logBytes returns how many bytes the logs of a job's pods take in its report.
-func logBytes(r *v1alpha1.JobReport) int {
-	if r.Status.Logs == nil {
-		return 0
-	}
-	// In base64.
-	return int(r.Status.Logs.Size) * 4 / 3
+	return reportSum{1, report.Size(r)}
 }
 
 // surplus returns the reports of a namespace to delete, and those whose logs to delete. Those of jobs that succeeded come before those that
@@ -97,9 +61,11 @@ func logBytes(r *v1alpha1.JobReport) int {
 func (l Limits) surplus(reports []v1alpha1.JobReport) (doomed, stripped []*v1alpha1.JobReport) {
 	var finished []*v1alpha1.JobReport
 	var sum reportSum
+	sums := map[*v1alpha1.JobReport]reportSum{}
 	for i := range reports {
 		if of := sumOf(&reports[i]); of.reports > 0 {
 			finished, sum = append(finished, &reports[i]), sum.plus(of)
+			sums[&reports[i]] = of
 		}
 	}
 	if !l.exceededBy(sum) {
@@ -115,20 +81,20 @@ func (l Limits) surplus(reports []v1alpha1.JobReport) (doomed, stripped []*v1alp
 	less := Limits{Reports: l.Reports - l.Reports/10, Bytes: l.Bytes - l.Bytes/10}
 	n := 0
 	for ; n < len(finished) && (Limits{Reports: less.Reports}).exceededBy(sum); n++ {
-		sum = sum.minus(sumOf(finished[n]))
+		sum = sum.minus(sums[finished[n]])
 	}
 	for _, r := range finished[n:] {
-		if bytes := logBytes(r); bytes > 0 && less.exceededBy(sum) {
+		if bytes := report.LogSize(r); bytes > 0 && less.exceededBy(sum) {
 			stripped, sum.bytes = append(stripped, r), sum.bytes-bytes
 		}
 	}
 	if less.exceededBy(sum) {
 		// No report has logs now.
 		for stripped = nil; n < len(finished) && less.exceededBy(sum); n++ {
-			sum = sum.minus(sumOf(finished[n])).plus(reportSum{0, logBytes(finished[n])})
+			sum = sum.minus(sums[finished[n]]).plus(reportSum{0, report.LogSize(finished[n])})
 		}
 		for _, r := range finished[n:] {
-			if logBytes(r) > 0 {
+			if report.LogSize(r) > 0 {
 				stripped = append(stripped, r)
 			}
 		}

@@ -1,6 +1,7 @@
 package reporting
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"runtime"
@@ -229,4 +230,31 @@ func reportsIn(t *testing.T, api client.Client) map[client.ObjectKey]*v1alpha1.J
 		all[client.ObjectKeyFromObject(&list.Items[i])] = &list.Items[i]
 	}
 	return all
+}
+
+// TestAllOfAReportCounts: pods are most of the report of a large job, and its other lists can be long.
+func TestAllOfAReportCounts(t *testing.T) {
+	whole := finishedReport("ns", 1, v1alpha1.PhaseFailed, strings.Repeat("x", 10<<10))
+	for i := range 1500 {
+		whole.Status.Pods = append(whole.Status.Pods, v1alpha1.PodStatus{Role: "worker", Index: int32(i), Name: fmt.Sprintf("large-job-worker-%d", i), Node: fmt.Sprintf("node-%d.cluster.example.com", i), Phase: "Succeeded", Ranks: fmt.Sprint(i)})
+	}
+	for range 64 {
+		whole.Status.Timeline = append(whole.Status.Timeline, v1alpha1.TimelineEntry{Event: "Changed", Detail: strings.Repeat("x", 500)})
+	}
+	for range 8 {
+		whole.Status.Findings = append(whole.Status.Findings, v1alpha1.Finding{Code: "Unknown", Summary: strings.Repeat("x", 1000), Evidence: []string{strings.Repeat("x", 500)}})
+	}
+	whole.Status.Specification = &v1alpha1.Specification{Manifest: strings.Repeat("x", 30<<10), Size: 30 << 10}
+	whole.Status.Logs = &v1alpha1.Logs{Data: make([]byte, 30<<10), Size: 30 << 10}
+	text, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cached := whole.DeepCopy()
+	cached.Status.Specification.Manifest, cached.Status.Logs.Data = "", nil
+	for name, r := range map[string]*v1alpha1.JobReport{"whole": whole, "as the cache has it": cached} {
+		if got := sumOf(r).bytes; got < len(text) || got > len(text)+8<<10 {
+			t.Errorf("a report of %d bytes, %s, counts as %d", len(text), name, got)
+		}
+	}
 }
