@@ -17,7 +17,7 @@ const (
 	maxInfo = 500
 	// recent is how long a job is shown after its end.
 	recent = time.Hour
-	// maxQueues and maxQuotas are how many queues and resources of quotas are shown.
+	// maxQueues and maxQuotas are how many queues and resources of quotas have series of their own.
 	maxQueues, maxQuotas = 500, 2000
 )
 
@@ -27,8 +27,9 @@ var (
 	jobsRunningDesc  = gauge("mpijob_jobs_running", "MPI jobs of all kinds whose launcher and all of whose workers run.", "namespace", "kind")
 	jobsQueuedDesc   = gauge("mpijob_jobs_queued", "MPI jobs of all kinds that wait: for a queue, or until all of their pods have a machine. Suspended ones are not among them.", "namespace", "kind")
 	findingsDesc     = gauge("mpijob_findings", "Unfinished MPI jobs by the code of the first finding in their JobReport; jobs without a finding are not among them.", "namespace", "code")
-	queueWaitingDesc = gauge("mpijob_queue_waiting_jobs", "MPI jobs that wait in a queue.", "namespace", "queue")
-	queueOldestDesc  = gauge("mpijob_queue_oldest_wait_seconds", "For how long the job has waited that has waited longest in a queue.", "namespace", "queue")
+	queueWaitingDesc = gauge("mpijob_queue_waiting_jobs", "MPI jobs that wait in a queue of Kueue.", "namespace", "queue")
+	queueOldestDesc  = gauge("mpijob_queue_oldest_wait_seconds", "For how long the job has waited that has waited longest in a queue of Kueue.", "namespace", "queue")
+	startOldestDesc  = gauge("mpijob_start_oldest_wait_seconds", "For how long the MPI job has been in a state that has been longest, of all unfinished ones: Starting (phases Pending and Initializing) or GangScheduling.", "namespace", "kind", "state")
 	quotaDesc        = gauge("mpijob_quota_used_ratio", "Used share of a limit of a ResourceQuota, from 0 to 1, in namespaces with MPI jobs; limits of 0 are left out.", "namespace", "quota", "resource")
 	expectedDesc     = gauge("mpijob_slots_expected", "Slots of the workers in the launchers' lists of hosts, of unfinished jobs and of those that ended within the last hour; told by the agent at the end of a launcher's run.", "namespace")
 	foundDesc        = gauge("mpijob_slots_found", "Slots of those workers that the launchers started anything on, of the same jobs as mpijob_slots_expected.", "namespace")
@@ -45,7 +46,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	for _, c := range m.all {
 		c.Describe(to)
 	}
-	for _, desc := range []*prometheus.Desc{runningDesc, queuedDesc, jobsRunningDesc, jobsQueuedDesc, findingsDesc, queueWaitingDesc, queueOldestDesc, quotaDesc, expectedDesc, foundDesc, infoDesc, omittedDesc} {
+	for _, desc := range []*prometheus.Desc{runningDesc, queuedDesc, jobsRunningDesc, jobsQueuedDesc, findingsDesc, queueWaitingDesc, queueOldestDesc, startOldestDesc, quotaDesc, expectedDesc, foundDesc, infoDesc, omittedDesc} {
 		to <- desc
 	}
 }
@@ -60,7 +61,7 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	if records == nil {
 		return
 	}
-	all := tallies{namespaces: map[string]*slots{}, jobs: map[[2]string]*states{}, findings: map[[2]string]float64{}, queues: map[[2]string]*line{}}
+	all := tallies{namespaces: map[string]*slots{}, jobs: map[[2]string]*states{}, findings: map[[2]string]float64{}, queues: map[[2]string]*line{}, starts: map[[3]string]time.Duration{}, queueLabels: m.admissions.labels}
 	var shown []*v1alpha1.JobReport
 	for i := range records {
 		job := &records[i]
@@ -89,10 +90,14 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 // tallies are sums over jobs.
 type tallies struct {
 	namespaces map[string]*slots
-	// jobs are by namespace and kind, findings by namespace and code, queues by namespace and queue.
+	// jobs are by namespace and kind, findings by namespace and code, queues by namespace and queue, and starts, the longest ones, by
+	// namespace, kind and state.
 	jobs     map[[2]string]*states
 	findings map[[2]string]float64
 	queues   map[[2]string]*line
+	starts   map[[3]string]time.Duration
+	// queueLabels returns the labels of a queue, which are those of its admissions.
+	queueLabels func(namespace, queue string) [2]string
 }
 
 type slots struct{ expected, found float64 }
@@ -132,19 +137,54 @@ func (t tallies) add(job *v1alpha1.JobReport, namespace string, current bool, no
 	if len(job.Status.Findings) > 0 {
 		t.findings[[2]string{namespace, job.Status.Findings[0].Code}]++
 	}
-	wait := job.Status.Scheduling
-	if wait == nil || wait.Queue == "" || !waits(job) {
+	if state, since := startOf(job); state != "" {
+		key := [3]string{namespace, job.Spec.JobRef.Kind, state}
+		t.starts[key] = max(t.starts[key], now.Sub(since))
+	}
+	name := queueOf(job)
+	if name == "" {
 		return
 	}
-	key := [2]string{namespace, wait.Queue}
-	if t.queues[key] == nil && len(t.queues) >= maxQueues {
-		key = [2]string{others, others}
-	}
-	queue := entry(t.queues, key)
+	queue := entry(t.queues, t.queueLabels(namespace, name))
 	queue.jobs++
-	if wait.Since != nil {
-		queue.oldest = max(queue.oldest, now.Sub(wait.Since.Time))
+	if since := job.Status.Scheduling.Since; since != nil {
+		queue.oldest = max(queue.oldest, now.Sub(since.Time))
 	}
+}
+
+// starting is the state of a job whose pods are created and start.
+const starting = "Starting"
+
+// startOf returns the state of a job whose pods do not all run yet, and since when it is in this state; empty for other jobs.
+func startOf(job *v1alpha1.JobReport) (state string, since time.Time) {
+	stateOf := func(phase v1alpha1.Phase) string {
+		switch phase {
+		case v1alpha1.PhasePending, v1alpha1.PhaseInitializing:
+			return starting
+		case v1alpha1.PhaseGangScheduling:
+			return string(phase)
+		}
+		return ""
+	}
+	if state = stateOf(job.Status.Phase); state == "" {
+		return "", since
+	}
+	// Phases of the same state follow each other.
+	var other time.Time
+	for _, t := range job.Status.PhaseTimes {
+		if stateOf(t.Phase) != state && t.Since.After(other) {
+			other = t.Since.Time
+		}
+	}
+	for _, t := range job.Status.PhaseTimes {
+		if stateOf(t.Phase) == state && !t.Since.Time.Before(other) && (since.IsZero() || t.Since.Time.Before(since)) {
+			since = t.Since.Time
+		}
+	}
+	if since.IsZero() {
+		return "", since
+	}
+	return state, since
 }
 
 func (t tallies) collect(set func(desc *prometheus.Desc, value float64, labels ...string)) {
@@ -166,6 +206,9 @@ func (t tallies) collect(set func(desc *prometheus.Desc, value float64, labels .
 	for key, queue := range t.queues {
 		set(queueWaitingDesc, queue.jobs, key[:]...)
 		set(queueOldestDesc, queue.oldest.Seconds(), key[:]...)
+	}
+	for key, longest := range t.starts {
+		set(startOldestDesc, longest.Seconds(), key[:]...)
 	}
 }
 
@@ -254,7 +297,11 @@ func (m *Metrics) tidy(records []v1alpha1.JobReport, now time.Time) {
 	begun := map[[2]string]bool{}
 	for i := range records {
 		namespace, kind := m.see(records[i].Namespace, now), records[i].Spec.JobRef.Kind
-		if !isMPI(&records[i]) || begun[[2]string{namespace, kind}] {
+		if !isMPI(&records[i]) {
+			continue
+		}
+		m.beginAdmissions(namespace, &records[i])
+		if begun[[2]string{namespace, kind}] {
 			continue
 		}
 		begun[[2]string{namespace, kind}] = true
@@ -270,9 +317,11 @@ func (m *Metrics) tidy(records []v1alpha1.JobReport, now time.Time) {
 		}
 		delete(m.seen, namespace)
 		gone := prometheus.Labels{"namespace": namespace}
-		for _, counter := range slices.Concat(m.mpiJobs.counters(), m.jobs.counters(), []*prometheus.CounterVec{m.admissions, m.cpu, m.memory, m.devices}) {
+		for _, counter := range slices.Concat(m.mpiJobs.counters(), m.jobs.counters(), []*prometheus.CounterVec{m.cpu, m.memory}) {
 			counter.DeletePartialMatch(gone)
 		}
+		m.admissions.forget(namespace)
+		m.devices.forget(namespace)
 		m.mpiJobs.duration.DeletePartialMatch(gone)
 		m.jobs.duration.DeletePartialMatch(gone)
 	}

@@ -13,11 +13,12 @@
 // jobs, TrainJobs included. TrainJobs of other frameworks have records, too, but are not counted. A namespace without a record
 // for an hour is removed, with its counters.
 //
-// Label values are bounded: kinds, phases, results and codes are lists in the code, queues are limited by maxQueues, quotas by
-// maxQuotas and namespaces by maxNamespaces. What exceeds a limit is summed up as (others).
+// Label values are bounded: kinds, phases, results and codes are lists in the code, queues are limited by maxQueues, devices by
+// maxDevices, quotas by maxQuotas and namespaces by maxNamespaces. What exceeds a limit is summed up as (others).
 package metrics
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -36,8 +37,12 @@ const (
 	remembered = time.Hour
 	// maxNamespaces is how many namespaces have series of their own.
 	maxNamespaces = 1000
-	// others is the label of namespaces and queues that have no series of their own. No namespace or queue has this name.
+	// others is the label of namespaces, queues and devices that have no series of their own. None of them has this name.
 	others = "(others)"
+	// maxDevices is how many devices of namespaces have series of their own.
+	maxDevices = 2000
+	// kueueBackend is the backend of jobs that wait in a queue of Kueue. What other backends call a queue is any text.
+	kueueBackend = "kueue"
 	// undecided is how long the cause of a failure may become known, a little more than evidence is looked for.
 	undecided = 3 * time.Minute
 )
@@ -51,9 +56,9 @@ type Metrics struct {
 
 	// mpiJobs counts MPIJobs by namespace, jobs all MPI jobs by namespace and kind.
 	mpiJobs, jobs                     ends
-	admissions                        *prometheus.CounterVec
+	admissions, devices               *limited
 	gangWait, start, connect, mpiInit prometheus.Histogram
-	failures, cpu, memory, devices    *prometheus.CounterVec
+	failures, cpu, memory             *prometheus.CounterVec
 	notWritten                        prometheus.Counter
 	reportsDeleted                    *prometheus.CounterVec
 	all                               []prometheus.Collector
@@ -63,6 +68,48 @@ type Metrics struct {
 	seen map[string]time.Time
 	// unknown is since when jobs have failed of which no cause is known yet.
 	unknown map[types.UID]time.Time
+}
+
+// limited is a counter whose labels are a namespace and something that users name. It has a limited number of series; further
+// ones are summed up as others.
+type limited struct {
+	*prometheus.CounterVec
+	most int
+
+	mu    sync.Mutex
+	known map[[2]string]bool
+}
+
+func (m *Metrics) limited(most int, name, help, label string) *limited {
+	return &limited{CounterVec: m.counter(name, help, "namespace", label), most: most, known: map[[2]string]bool{}}
+}
+
+// labels returns the labels of a namespace and a name. Their counter begins at 0 the first time.
+func (l *limited) labels(namespace, name string) [2]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := [2]string{namespace, name}
+	if !l.known[key] && len(l.known) >= l.most {
+		key = [2]string{others, others}
+	} else {
+		l.known[key] = true
+	}
+	l.WithLabelValues(key[:]...)
+	return key
+}
+
+// of returns the counter of a namespace and a name.
+func (l *limited) of(namespace, name string) prometheus.Counter {
+	key := l.labels(namespace, name)
+	return l.WithLabelValues(key[:]...)
+}
+
+// forget removes the counters of a namespace.
+func (l *limited) forget(namespace string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	maps.DeleteFunc(l.known, func(key [2]string, _ bool) bool { return key[0] == namespace })
+	l.DeletePartialMatch(prometheus.Labels{"namespace": namespace})
 }
 
 // ends counts what becomes of jobs. The labels of its counters are those of a job; durations have the result, too.
@@ -107,7 +154,7 @@ func New(sources Sources, clock clock.PassiveClock) *Metrics {
 
 	m.mpiJobs = m.newEnds("training_operator_mpijob", "training_operator_mpijob_duration_seconds", "MPIJobs", "namespace")
 	m.jobs = m.newEnds("mpijob_jobs", "mpijob_job_duration_seconds", "MPI jobs of all kinds", "namespace", "kind")
-	m.admissions = m.counter("mpijob_queue_admissions_total", "Jobs that were admitted from a queue for the first time.", "namespace", "queue")
+	m.admissions = m.limited(maxQueues, "mpijob_queue_admissions_total", "Admissions of jobs from a queue of Kueue; a job that was evicted and is admitted again counts again.", "queue")
 
 	m.gangWait = m.histogram("mpijob_gang_wait_seconds", "Time from a job's creation, or from when it was resumed, until all of its pods had a machine.", long)
 	m.start = m.histogram("mpijob_start_seconds", "Time from a job's creation, or from when it was resumed, until its launcher and all of its workers ran.", long)
@@ -123,7 +170,7 @@ func New(sources Sources, clock clock.PassiveClock) *Metrics {
 	}
 	m.cpu = m.counter("mpijob_cpu_core_seconds_total", "Requested CPU cores of jobs' pods times the seconds that they had them; a running job's share is added about once an hour.", "namespace")
 	m.memory = m.counter("mpijob_memory_gib_seconds_total", "Requested GiB of memory of jobs' pods times the seconds that they had them; a running job's share is added about once an hour.", "namespace")
-	m.devices = m.counter("mpijob_gpu_seconds_total", "Requested GPUs and other devices of jobs' pods times the seconds that they had them, by resource such as nvidia.com/gpu; a running job's share is added about once an hour.", "namespace", "resource")
+	m.devices = m.limited(maxDevices, "mpijob_gpu_seconds_total", "Requested GPUs and other devices of jobs' pods times the seconds that they had them, by resource such as nvidia.com/gpu; a running job's share is added about once an hour.", "resource")
 	m.notWritten = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "mpijob_report_write_errors_total", Help: "JobReport writes that failed, except conflicts. The content is written by a later attempt.",
 	})
@@ -185,8 +232,9 @@ func (m *Metrics) Observe(previous *v1alpha1.JobReport, next v1alpha1.JobReport)
 			e.end(next, labels[i])
 		}
 	}
-	if waited := now.Waited; waited != nil && before.Waited == nil && waited.Queue != "" {
-		m.admissions.WithLabelValues(namespace, waited.Queue).Inc()
+	m.beginAdmissions(namespace, &next)
+	if queue := admittedFrom(before, now); queue != "" {
+		m.admissions.of(namespace, queue).Inc()
 	}
 	m.cause(before, next)
 	m.times(previous, next)
@@ -217,6 +265,35 @@ func (e ends) begin(labels []string) {
 func (m *Metrics) beginUse(namespace string) {
 	m.cpu.WithLabelValues(namespace)
 	m.memory.WithLabelValues(namespace)
+}
+
+// beginAdmissions does the same for the queue that a job waits in.
+func (m *Metrics) beginAdmissions(namespace string, job *v1alpha1.JobReport) {
+	if queue := queueOf(job); queue != "" {
+		m.admissions.labels(namespace, queue)
+	}
+}
+
+// queueOf returns the queue of Kueue that a job waits in; empty if it waits in none.
+func queueOf(job *v1alpha1.JobReport) string {
+	if wait := job.Status.Scheduling; wait != nil && wait.Backend == kueueBackend && waits(job) {
+		return wait.Queue
+	}
+	return ""
+}
+
+// admittedFrom returns the queue of Kueue that has let a job go on since the previous record, for the first time or again; empty if
+// none has. A job that fails, is deleted or suspended, or becomes invalid, leaves its queue otherwise.
+func admittedFrom(before, now v1alpha1.JobReportStatus) string {
+	switch waited := now.Waited; {
+	case now.Phase == v1alpha1.PhaseQueued, now.Phase == v1alpha1.PhaseSuspended, now.Phase == v1alpha1.PhaseFailed, now.Reason == codes.ValidationError:
+	case before.Phase == v1alpha1.PhaseQueued && before.Scheduling != nil && before.Scheduling.Backend == kueueBackend:
+		return before.Scheduling.Queue
+	case before.Waited == nil && waited != nil && waited.Backend == kueueBackend:
+		// It was admitted before the operator saw it wait.
+		return waited.Queue
+	}
+	return ""
 }
 
 // end counts that a job has ended.
@@ -305,7 +382,10 @@ func (m *Metrics) consumed(namespace string, before, now *v1alpha1.Consumption) 
 	m.cpu.WithLabelValues(namespace).Add(float64(max(0, now.CPUCoreSeconds-before.CPUCoreSeconds)))
 	m.memory.WithLabelValues(namespace).Add(float64(max(0, now.MemoryGiBSeconds-before.MemoryGiBSeconds)))
 	for resource, seconds := range now.GPUSeconds {
-		m.devices.WithLabelValues(namespace, resource).Add(float64(max(0, seconds-before.GPUSeconds[resource])))
+		// Users may request what no node has.
+		if added := seconds - before.GPUSeconds[resource]; added > 0 {
+			m.devices.of(namespace, resource).Add(float64(added))
+		}
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/logstore"
 	"opendatahub.io/mpijob/internal/metrics"
@@ -330,7 +331,7 @@ func TestQueuesFindingsAndQuotas(t *testing.T) {
 	for name, since := range map[string]time.Duration{"a": time.Hour, "b": 2 * time.Hour} {
 		w.records[name] = recordOf("TrainJob", "ns", name, func(s *v1alpha1.JobReportStatus) {
 			s.Phase = v1alpha1.PhaseQueued
-			s.Scheduling = &v1alpha1.SchedulingStatus{Queue: "gpu", Since: &metav1.Time{Time: now.Add(-since)}}
+			s.Scheduling = &v1alpha1.SchedulingStatus{Backend: kueue.Kueue, Queue: "gpu", Since: &metav1.Time{Time: now.Add(-since)}}
 		})
 	}
 	w.records["pulls"] = recordOf("MPIJob", "ns", "pulls", func(s *v1alpha1.JobReportStatus) {
@@ -339,18 +340,106 @@ func TestQueuesFindingsAndQuotas(t *testing.T) {
 	w.records["over"] = recordOf("MPIJob", "ns", "over", func(s *v1alpha1.JobReportStatus) {
 		s.Phase, s.Findings, s.CompletionTime = v1alpha1.PhaseFailed, []v1alpha1.Finding{{Code: "OutOfMemory"}}, &metav1.Time{Time: now}
 	})
-	waiting := w.records["a"]
-	admitted := *waiting.DeepCopy()
-	admitted.Status.Waited = &v1alpha1.Waited{Backend: "kueue", Queue: "gpu"}
-	w.metrics.Observe(nil, waiting)
-	w.metrics.Observe(&waiting, admitted)
-	w.metrics.Observe(&admitted, admitted)
+	w.records["gang"] = recordOf("MPIJob", "ns", "gang", func(s *v1alpha1.JobReportStatus) {
+		s.Phase = v1alpha1.PhaseGangScheduling
+		s.Scheduling = &v1alpha1.SchedulingStatus{Backend: "embedded", Queue: "any text", Since: &metav1.Time{Time: now.Add(-time.Hour)}}
+	})
 	w.quotas = []metrics.Quota{{Namespace: "ns", Name: "team", Resource: "requests.cpu", Ratio: 0.5}, {Namespace: "elsewhere", Name: "team", Resource: "pods", Ratio: 1}}
 	compare(t, w, "mpijob_queue_waiting_jobs", `mpijob_queue_waiting_jobs{namespace="ns",queue="gpu"} 2`)
 	compare(t, w, "mpijob_queue_oldest_wait_seconds", `mpijob_queue_oldest_wait_seconds{namespace="ns",queue="gpu"} 7200`)
-	compare(t, w, "mpijob_queue_admissions_total", `mpijob_queue_admissions_total{namespace="ns",queue="gpu"} 1`)
+	compare(t, w, "mpijob_queue_admissions_total", `mpijob_queue_admissions_total{namespace="ns",queue="gpu"} 0`)
 	compare(t, w, "mpijob_findings", `mpijob_findings{code="ImagePullFailed",namespace="ns"} 1`)
 	compare(t, w, "mpijob_quota_used_ratio", `mpijob_quota_used_ratio{namespace="ns",quota="team",resource="requests.cpu"} 0.5`)
+}
+
+// TestAdmissionsAreCounted: each time that a queue of Kueue admits a job, also again after an eviction, and nothing else. The counter of
+// a queue with waiting jobs begins at 0, also after a restart.
+func TestAdmissionsAreCounted(t *testing.T) {
+	in := func(phase v1alpha1.Phase, waited *v1alpha1.Waited) v1alpha1.JobReport {
+		return recordOf("MPIJob", "ns", "a", func(s *v1alpha1.JobReportStatus) {
+			s.Phase, s.Waited = phase, waited
+			if phase == v1alpha1.PhaseQueued {
+				s.Scheduling = &v1alpha1.SchedulingStatus{Backend: kueue.Kueue, Queue: "gpu"}
+			}
+			if phase == v1alpha1.PhaseGangScheduling {
+				s.Scheduling = &v1alpha1.SchedulingStatus{Backend: "embedded", Queue: "any text"}
+			}
+		})
+	}
+	once := &v1alpha1.Waited{Backend: kueue.Kueue, Queue: "gpu"}
+	queued, starting, running := in(v1alpha1.PhaseQueued, nil), in(v1alpha1.PhasePending, once), in(v1alpha1.PhaseRunning, once)
+	again, invalid := in(v1alpha1.PhaseQueued, once), in(v1alpha1.PhasePending, nil)
+	invalid.Status.Reason = codes.ValidationError
+	for name, test := range map[string]struct {
+		passes []v1alpha1.JobReport
+		want   int
+	}{
+		"it waits":                        {[]v1alpha1.JobReport{queued}, 0},
+		"admitted":                        {[]v1alpha1.JobReport{queued, starting, running}, 1},
+		"admitted, and resumed later":     {[]v1alpha1.JobReport{queued, again, starting}, 1},
+		"evicted and admitted again":      {[]v1alpha1.JobReport{queued, running, again, starting, running, again, running}, 3},
+		"evicted, and waits":              {[]v1alpha1.JobReport{queued, running, again}, 1},
+		"admitted before it was seen":     {[]v1alpha1.JobReport{starting, running}, 1},
+		"suspended and queued again":      {[]v1alpha1.JobReport{queued, in(v1alpha1.PhaseSuspended, nil), queued}, 0},
+		"invalid in the queue":            {[]v1alpha1.JobReport{queued, invalid}, 0},
+		"failed in the queue":             {[]v1alpha1.JobReport{queued, in(v1alpha1.PhaseFailed, nil)}, 0},
+		"a gang with a queue of any text": {[]v1alpha1.JobReport{in(v1alpha1.PhaseGangScheduling, nil), in(v1alpha1.PhaseRunning, &v1alpha1.Waited{Backend: "embedded", Queue: "any text"})}, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			var previous *v1alpha1.JobReport
+			for _, next := range test.passes {
+				w.metrics.Observe(previous, next)
+				previous = &next
+			}
+			var want []string
+			if test.want >= 0 {
+				want = []string{fmt.Sprintf(`mpijob_queue_admissions_total{namespace="ns",queue="gpu"} %d`, test.want)}
+			}
+			compare(t, w, "mpijob_queue_admissions_total", want...)
+		})
+	}
+	w := newWorld()
+	w.records["a"] = again
+	compare(t, w.restart(), "mpijob_queue_admissions_total", `mpijob_queue_admissions_total{namespace="ns",queue="gpu"} 0`)
+}
+
+// TestOldestStarts: jobs that do not start are seen however many there are, with the time since they were created, resumed or admitted.
+func TestOldestStarts(t *testing.T) {
+	w := many(600)
+	now := w.clock.Now()
+	add := func(kind, name string, phase v1alpha1.Phase, hours map[v1alpha1.Phase]float64) {
+		w.records[name] = recordOf(kind, "zz", name, func(s *v1alpha1.JobReportStatus) {
+			s.Phase = phase
+			for _, entered := range []v1alpha1.Phase{v1alpha1.PhaseQueued, v1alpha1.PhasePending, v1alpha1.PhaseInitializing, v1alpha1.PhaseGangScheduling, v1alpha1.PhaseRunning} {
+				if since, is := hours[entered]; is {
+					s.PhaseTimes = append(s.PhaseTimes, v1alpha1.PhaseTime{Phase: entered, Since: metav1.NewTime(now.Add(-time.Duration(since * float64(time.Hour))))})
+				}
+			}
+		})
+	}
+	add("MPIJob", "quick", v1alpha1.PhasePending, map[v1alpha1.Phase]float64{v1alpha1.PhasePending: 0.5})
+	add("MPIJob", "slow", v1alpha1.PhaseInitializing, map[v1alpha1.Phase]float64{v1alpha1.PhaseQueued: 9, v1alpha1.PhasePending: 2, v1alpha1.PhaseInitializing: 0.5})
+	add("TrainJob", "again", v1alpha1.PhaseInitializing, map[v1alpha1.Phase]float64{v1alpha1.PhasePending: 9, v1alpha1.PhaseRunning: 8, v1alpha1.PhaseInitializing: 1})
+	add("TrainJob", "gang", v1alpha1.PhaseGangScheduling, map[v1alpha1.Phase]float64{v1alpha1.PhasePending: 9, v1alpha1.PhaseGangScheduling: 3})
+	add("TrainJob", "queued", v1alpha1.PhaseQueued, map[v1alpha1.Phase]float64{v1alpha1.PhaseQueued: 5})
+	compare(t, w, "mpijob_start_oldest_wait_seconds",
+		`mpijob_start_oldest_wait_seconds{kind="MPIJob",namespace="zz",state="Starting"} 7200`,
+		`mpijob_start_oldest_wait_seconds{kind="TrainJob",namespace="zz",state="GangScheduling"} 10800`,
+		`mpijob_start_oldest_wait_seconds{kind="TrainJob",namespace="zz",state="Starting"} 3600`)
+}
+
+// TestDevicesThatNoPodHad: users may request any device; only those have series that pods had.
+func TestDevicesThatNoPodHad(t *testing.T) {
+	w := newWorld()
+	for i := range 3000 {
+		name := fmt.Sprintf("job-%d", i)
+		w.metrics.Observe(nil, recordOf("MPIJob", "ns", name, func(s *v1alpha1.JobReportStatus) {
+			s.Phase = v1alpha1.PhaseRunning
+			s.Consumption = &v1alpha1.Consumption{GPUSeconds: map[string]int64{"example.com/requested-" + name: 0, "nvidia.com/gpu": 10}}
+		}))
+	}
+	compare(t, w, "mpijob_gpu_seconds_total", `mpijob_gpu_seconds_total{namespace="ns",resource="nvidia.com/gpu"} 30000`)
 }
 
 // TestLabelsAreBounded: users choose the names of namespaces, queues and quotas. What exceeds the limits is summed up, and none
@@ -360,7 +449,8 @@ func TestLabelsAreBounded(t *testing.T) {
 	for i := range 1200 {
 		name := fmt.Sprintf("ns-%d", i)
 		r := recordOf("MPIJob", name, name, func(s *v1alpha1.JobReportStatus) {
-			s.Phase, s.Scheduling = v1alpha1.PhaseQueued, &v1alpha1.SchedulingStatus{Queue: name}
+			s.Phase, s.Scheduling = v1alpha1.PhaseQueued, &v1alpha1.SchedulingStatus{Backend: kueue.Kueue, Queue: name}
+			s.Consumption = &v1alpha1.Consumption{GPUSeconds: map[string]int64{"example.com/a": 1, "example.com/b": 1, "example.com/c": 1}}
 		})
 		w.metrics.Observe(nil, r)
 		w.records[name] = r
@@ -379,7 +469,7 @@ func TestLabelsAreBounded(t *testing.T) {
 		sum    float64
 	}{
 		"mpijob_jobs_created_total": {1001, 1200}, "training_operator_mpijob_created_total": {1001, 1200}, "mpijob_jobs_queued": {1001, 1200},
-		"mpijob_queue_waiting_jobs": {501, 1200}, "mpijob_quota_used_ratio": {2000, -1},
+		"mpijob_queue_waiting_jobs": {501, 1200}, "mpijob_queue_admissions_total": {501, 0}, "mpijob_gpu_seconds_total": {2001, 3600}, "mpijob_quota_used_ratio": {2000, -1},
 	}
 	for _, family := range families {
 		limit, tested := want[family.GetName()]
