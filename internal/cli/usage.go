@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,8 +24,9 @@ func newUsage(f *Factory) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "usage",
 		Short: "Show the resource usage and cost of jobs",
-		Long: `Show the resource usage of jobs: the hours of GPUs, cores and GiB of memory that their pods reserved, used or not. Deleted jobs
-are included while their reports are retained.
+		Long: `Show the resource usage of jobs: the hours of GPUs, cores and GiB of memory that their pods reserved, used or not, and beside
+them those that the agents in the pods measured, if they did. Deleted jobs are included while their reports are retained, and
+after that in sums, for users who may list ConfigMaps in mpijob-system.
 
 --since and --until limit the period. Of a job that ran beyond it, only the part within the period counts, so that the usage
 of consecutive periods adds up. The use of a running job is recorded at least once an hour.
@@ -86,6 +88,12 @@ func (o *usageOptions) run(ctx context.Context) error {
 		return err
 	}
 	o.noteOmitted(usage.Omitted)
+	if until := usage.IncompleteUntil; !until.IsZero() {
+		say(o.ErrOut, "note: the sums are incomplete up to %s: reports of jobs that ended by then were deleted. Administrators who may list ConfigMaps in mpijob-system see their sums", until.UTC().Format("2006-01-02 15:04:05 MST"))
+	}
+	if usage.Deleted > 0 {
+		say(o.ErrOut, "note: the sums include %s whose reports were deleted, by UTC day, without labels, measured hours and prices of nodes", phrase.Count(usage.Deleted, "job"))
+	}
 	if len(usage.Lines) == 0 && !o.output.structured() {
 		say(o.ErrOut, "no jobs with a report%s", map[bool]string{true: " in this period", false: ""}[o.since != "" || o.until != ""])
 		return nil
@@ -93,12 +101,19 @@ func (o *usageOptions) run(ctx context.Context) error {
 	if usage.Estimated > 0 {
 		say(o.ErrOut, "note: the part in this period is estimated for %s with a report of an earlier version", phrase.Count(usage.Estimated, "job"))
 	}
+	if all, measured := usage.Measured(); by != jobs.GroupJob && measured > 0 && measured < all {
+		say(o.ErrOut, "note: the used hours are those of %d of %s; nothing was measured of the others", measured, phrase.Count(all, "job"))
+	}
 	for _, name := range usage.Unpriced {
 		say(o.ErrOut, "note: the cost does not include %s, which has no price", name)
 	}
 	switch {
 	case o.output.structured():
-		return o.output.print(o.Out, map[string]any{"usage": usage.Lines})
+		output := map[string]any{"usage": usage.Lines}
+		if !usage.IncompleteUntil.IsZero() {
+			output["incompleteUntil"] = usage.IncompleteUntil.UTC().Format(time.RFC3339)
+		}
+		return o.output.print(o.Out, output)
 	case o.output.form == "csv":
 		return printUsageCSV(o.Out, usage.Lines, !o.noHeaders)
 	}

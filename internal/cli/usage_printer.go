@@ -19,9 +19,9 @@ type usageColumns struct {
 	// by is what the lines are summed up by, and label the key of the label.
 	by, label        string
 	namespaces, wide bool
-	// priced and devices are set by printUsage, from the lines.
-	priced  bool
-	devices []string
+	// priced, measured and devices are set by printUsage, from the lines.
+	priced, measured bool
+	devices          []string
 }
 
 func (u usageColumns) header() []string {
@@ -42,6 +42,9 @@ func (u usageColumns) header() []string {
 		header = append(header, "JOBS")
 	}
 	header = append(header, "GPU-HOURS", "CORE-HOURS", "GIB-HOURS")
+	if u.measured {
+		header = append(header, "USED-GPU", "USED-CORE", "USED-GIB")
+	}
 	if u.wide {
 		header = append(header, u.devices...)
 		if u.by == jobs.GroupJob {
@@ -61,7 +64,7 @@ func (u usageColumns) row(l jobs.UsageLine) []cell {
 	}
 	switch u.by {
 	case jobs.GroupJob:
-		words = append(words, l.Job, l.Kind, cmp.Or(l.Phase, "-"))
+		words = append(words, l.Job, cmp.Or(l.Kind, "-"), cmp.Or(l.Phase, "-"))
 	case jobs.GroupUser:
 		words = append(words, cmp.Or(l.CreatedBy, "-"), strconv.Itoa(l.Jobs))
 	case jobs.GroupQueue:
@@ -72,6 +75,9 @@ func (u usageColumns) row(l jobs.UsageLine) []cell {
 		words = append(words, strconv.Itoa(l.Jobs))
 	}
 	words = append(words, jobs.HoursText(l.GPUHours), jobs.HoursText(l.CoreHours), jobs.HoursText(l.GiBHours))
+	if u.measured {
+		words = append(words, usedText(l.UsedGPUHours), usedText(l.UsedCoreHours), usedText(l.UsedGiBHours))
+	}
 	if u.wide {
 		for _, name := range u.devices {
 			words = append(words, jobs.HoursText(l.DeviceHours[name]))
@@ -97,7 +103,7 @@ func printUsage(to io.Writer, lines []jobs.UsageLine, columns usageColumns, head
 			currencies[line.Currency] = true
 		}
 	}
-	columns.priced = len(currencies) > 0
+	columns.priced, columns.measured = len(currencies) > 0, all.Measured > 0
 	t := table{header: columns.header()}
 	for _, line := range lines {
 		t.rows = append(t.rows, columns.row(line))
@@ -127,6 +133,14 @@ func devicesOf(lines []jobs.UsageLine) []string {
 	return slices.Compact(names)
 }
 
+// usedText returns measured hours; "-" if they are unknown.
+func usedText(hours *float64) string {
+	if hours == nil {
+		return "-"
+	}
+	return jobs.HoursText(*hours)
+}
+
 func costText(l jobs.UsageLine) string {
 	if l.Cost == nil {
 		return "-"
@@ -139,22 +153,25 @@ func printUsageCSV(to io.Writer, lines []jobs.UsageLine, headers bool) error {
 	devices := devicesOf(lines)
 	w := csv.NewWriter(to)
 	if headers {
-		header := append([]string{"namespace", "job", "kind", "phase", "createdBy", "queue", "label", "jobs", "gpuHours", "coreHours", "gibHours"}, devices...)
+		header := append([]string{"namespace", "job", "kind", "phase", "createdBy", "queue", "label", "jobs", "gpuHours", "coreHours", "gibHours", "measured", "usedGpuHours", "usedCoreHours", "usedGibHours"}, devices...)
 		if err := w.Write(append(header, "cost", "currency")); err != nil {
 			return err
 		}
 	}
 	figure := func(f float64) string { return strconv.FormatFloat(f, 'f', 4, 64) }
+	known := func(f *float64) string {
+		if f == nil {
+			return ""
+		}
+		return figure(*f)
+	}
 	for _, l := range lines {
 		record := []string{l.Namespace, l.Job, l.Kind, l.Phase, escapeFormula(l.CreatedBy), l.Queue, l.Label, strconv.Itoa(l.Jobs), figure(l.GPUHours), figure(l.CoreHours), figure(l.GiBHours)}
+		record = append(record, strconv.Itoa(l.Measured), known(l.UsedGPUHours), known(l.UsedCoreHours), known(l.UsedGiBHours))
 		for _, name := range devices {
 			record = append(record, figure(l.DeviceHours[name]))
 		}
-		amount := ""
-		if l.Cost != nil {
-			amount = figure(*l.Cost)
-		}
-		if err := w.Write(append(record, amount, l.Currency)); err != nil {
+		if err := w.Write(append(record, known(l.Cost), l.Currency)); err != nil {
 			return err
 		}
 	}

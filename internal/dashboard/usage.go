@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/phrase"
@@ -19,10 +20,15 @@ type Usage struct {
 	// Failures are the causes for which jobs failed in the period, the most frequent first.
 	Failures []FailureCount `json:"failures"`
 	// Estimated is how many jobs have a report of an earlier version, so that their part in the period is estimated.
-	Estimated int       `json:"estimated"`
-	Unpriced  []string  `json:"unpriced"`
-	Missing   []string  `json:"missing"`
-	Commands  []Snippet `json:"commands"`
+	Estimated int `json:"estimated"`
+	// Deleted is how many of the jobs are known by the sums that are kept of deleted reports.
+	Deleted int `json:"deleted"`
+	// IncompleteUntil is the end of the latest job whose report was deleted, if it is in the period and the user may not read the sums
+	// that are kept of such reports. Up to then, jobs may be missing.
+	IncompleteUntil *time.Time `json:"incompleteUntil,omitempty"`
+	Unpriced        []string   `json:"unpriced"`
+	Missing         []string   `json:"missing"`
+	Commands        []Snippet  `json:"commands"`
 }
 
 // UsageTotal is a sum of lines.
@@ -31,6 +37,11 @@ type UsageTotal struct {
 	CoreHours float64 `json:"coreHours"`
 	GiBHours  float64 `json:"gibHours"`
 	GPUHours  float64 `json:"gpuHours"`
+	// Measured is how many of the jobs have a measured usage. The used hours are theirs; they are left out if they are unknown of all.
+	Measured      int      `json:"measured"`
+	UsedCoreHours *float64 `json:"usedCoreHours,omitempty"`
+	UsedGiBHours  *float64 `json:"usedGibHours,omitempty"`
+	UsedGPUHours  *float64 `json:"usedGpuHours,omitempty"`
 	// Costs are by currency. They are empty without prices.
 	Costs map[string]float64 `json:"costs"`
 }
@@ -41,12 +52,25 @@ const maxUsageLines = 1000
 // usageOf returns lines with their total: all of them, or the first ones.
 func usageOf(lines []jobs.UsageLine, all bool) Usage {
 	total := UsageTotal{Costs: map[string]float64{}}
+	add := func(sum **float64, hours *float64) {
+		switch {
+		case hours == nil:
+		case *sum == nil:
+			*sum = new(*hours)
+		default:
+			**sum += *hours
+		}
+	}
 	for i := range lines {
 		line := &lines[i]
 		total.Jobs += line.Jobs
 		total.CoreHours += line.CoreHours
 		total.GiBHours += line.GiBHours
 		total.GPUHours += line.GPUHours
+		total.Measured += line.Measured
+		add(&total.UsedCoreHours, line.UsedCoreHours)
+		add(&total.UsedGiBHours, line.UsedGiBHours)
+		add(&total.UsedGPUHours, line.UsedGPUHours)
 		if line.Cost != nil {
 			total.Costs[line.Currency] += *line.Cost
 		}
@@ -85,6 +109,10 @@ func (s *Server) usage(c *call) (any, error) {
 	}
 	found := usageOf(usage.Lines, values.Get("all") == "true")
 	found.Estimated, found.Unpriced, found.Missing = usage.Estimated, orEmpty(usage.Unpriced), []string{}
+	found.Deleted = usage.Deleted
+	if !usage.IncompleteUntil.IsZero() {
+		found.IncompleteUntil = &usage.IncompleteUntil
+	}
 	for _, omitted := range usage.Omitted {
 		found.Missing = append(found.Missing, omitted.Kind+"s")
 	}

@@ -16,7 +16,8 @@ func TestTotalCountsOmittedLines(t *testing.T) {
 		lines[i] = jobs.UsageLine{Jobs: 1, CoreHours: 2, GiBHours: 4, GPUHours: 8, Currency: "EUR", Cost: new(0.5)}
 	}
 	lines[0].Currency, lines[1].Cost = "USD", nil
-	want := UsageTotal{Jobs: 1500, CoreHours: 3000, GiBHours: 6000, GPUHours: 12_000, Costs: map[string]float64{"EUR": 749, "USD": 0.5}}
+	lines[2].Measured, lines[2].UsedCoreHours, lines[1200].Measured, lines[1200].UsedCoreHours = 1, new(0.5), 1, new(1.0)
+	want := UsageTotal{Jobs: 1500, CoreHours: 3000, GiBHours: 6000, GPUHours: 12_000, Measured: 2, UsedCoreHours: new(1.5), Costs: map[string]float64{"EUR": 749, "USD": 0.5}}
 	for all, omitted := range map[bool]int{false: 500, true: 0} {
 		found := usageOf(lines, all)
 		if diff := cmp.Diff(want, found.Total); diff != "" || found.Omitted != omitted || len(found.Lines)+omitted != len(lines) {

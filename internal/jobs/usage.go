@@ -76,6 +76,11 @@ type Usage struct {
 	Estimated int
 	// Unpriced are devices without a price; the cost does not include them.
 	Unpriced []string
+	// Deleted is how many jobs have a part in the lines by the sums that are kept of deleted reports.
+	Deleted int
+	// IncompleteUntil is the end of the latest job whose report was deleted, if the user may not read the sums that are kept of such
+	// reports and it is in the period. Up to then, jobs may be missing.
+	IncompleteUntil time.Time
 }
 
 // UsageLine is the usage of one job, or of the jobs of a namespace or a user.
@@ -95,13 +100,20 @@ type UsageLine struct {
 	GiBHours    float64            `json:"gibHours"`
 	DeviceHours map[string]float64 `json:"deviceHours,omitempty"`
 	GPUHours    float64            `json:"gpuHours"`
-	Cost        *float64           `json:"cost,omitempty"`
-	Currency    string             `json:"currency,omitempty"`
+	// Measured is how many of the jobs have a measured usage. Of those, UsedCoreHours, UsedGiBHours and UsedGPUHours are what the pods
+	// with ranks used; nil if it is unknown of all.
+	Measured      int      `json:"measured,omitempty"`
+	UsedCoreHours *float64 `json:"usedCoreHours,omitempty"`
+	UsedGiBHours  *float64 `json:"usedGibHours,omitempty"`
+	UsedGPUHours  *float64 `json:"usedGpuHours,omitempty"`
+	Cost          *float64 `json:"cost,omitempty"`
+	Currency      string   `json:"currency,omitempty"`
 
 	use cost.Use
 }
 
-// Usage sums up what jobs have held, deleted jobs with a report included.
+// Usage sums up what jobs have held, deleted jobs with a report included. For users who may read the sums that are kept of deleted
+// reports, these are included, too.
 func (c *Client) Usage(ctx context.Context, query UsageQuery) (Usage, error) {
 	var usage Usage
 	var jobs []Job
@@ -113,7 +125,21 @@ func (c *Client) Usage(ctx context.Context, query UsageQuery) (Usage, error) {
 		jobs = append(jobs, slices.DeleteFunc(list.Jobs, func(job Job) bool { return job.Report == nil || !query.selects(job) })...)
 		usage.omit(list.Omitted...)
 	}
-	prices, nodesErr, err := c.pricesFor(ctx, jobs)
+	// Sums are read after reports, so that each report is found in one of them.
+	sums, readable, err := c.ledgers(ctx, query.Namespaces)
+	if err != nil {
+		return Usage{}, err
+	}
+	if !readable {
+		if usage.IncompleteUntil, err = c.deletedUntil(ctx, query.Namespaces); err != nil {
+			return Usage{}, err
+		}
+		if !usage.IncompleteUntil.After(query.Since) {
+			usage.IncompleteUntil = time.Time{}
+		}
+	}
+	jobs = slices.DeleteFunc(jobs, sums.counts)
+	prices, nodesErr, err := c.pricesFor(ctx, jobs, slices.Collect(maps.Keys(sums)))
 	if err != nil {
 		return Usage{}, err
 	}
@@ -128,9 +154,21 @@ func (c *Client) Usage(ctx context.Context, query UsageQuery) (Usage, error) {
 		}
 		lines = append(lines, line)
 	}
+	for _, line := range sums.lines(query, prices) {
+		usage.Deleted += line.Jobs
+		lines = append(lines, line)
+	}
 	usage.Unpriced, usage.Lines = prices.unpriced(lines), query.sum(lines)
 	sortUsage(usage.Lines, query.Sort)
 	return usage, nil
+}
+
+// Measured returns how many jobs there are, and of how many agents measured the usage.
+func (u Usage) Measured() (jobs, measured int) {
+	for _, line := range u.Lines {
+		jobs, measured = jobs+line.Jobs, measured+line.Measured
+	}
+	return jobs, measured
 }
 
 // omit adds omissions, one of each kind.
@@ -167,14 +205,40 @@ func (q UsageQuery) lineOf(job Job, prices priceList) (line UsageLine, isEstimat
 		line.Cost, line.Currency = &amount, p.Currency
 	}
 	line.setHours()
+	q.setUsed(&line, status.Usage)
 	return line, isEstimate
+}
+
+// setUsed sets what a job used in the period: the means that its agents measured, for the time that they did.
+func (q UsageQuery) setUsed(line *UsageLine, usage *v1alpha1.Usage) {
+	if usage == nil {
+		return
+	}
+	from, until := usage.Since.Time, usage.Until.Time
+	if from.Before(q.Since) {
+		from = q.Since
+	}
+	if !q.Until.IsZero() && q.Until.Before(until) {
+		until = q.Until
+	}
+	hours := max(0, until.Sub(from).Hours())
+	used := func(metric v1alpha1.MetricName, unit float64) *float64 {
+		m := v1alpha1.FindMetric(usage.Metrics, metric)
+		if m == nil {
+			return nil
+		}
+		return new(float64(m.Mean) / unit * hours)
+	}
+	line.Measured = 1
+	line.UsedCoreHours, line.UsedGiBHours, line.UsedGPUHours = used(v1alpha1.MetricCPU, 1000), used(v1alpha1.MetricMemory, 1024), used(v1alpha1.MetricGPU, 1000)
 }
 
 // sum returns the lines of jobs, or their sums by what the query asks for.
 func (q UsageQuery) sum(all []UsageLine) []UsageLine {
 	lines := []UsageLine{} // [] in JSON if there are none
 	for _, line := range all {
-		group := UsageLine{Jobs: line.Jobs, Cost: line.Cost, Currency: line.Currency, use: line.use}
+		group := UsageLine{Jobs: line.Jobs, Cost: line.Cost, Currency: line.Currency, use: line.use, Measured: line.Measured,
+			UsedCoreHours: line.UsedCoreHours, UsedGiBHours: line.UsedGiBHours, UsedGPUHours: line.UsedGPUHours}
 		group.setHours()
 		switch q.By {
 		case GroupNamespace:
@@ -297,11 +361,19 @@ func parseTime(field, text string, now time.Time) (time.Time, error) {
 
 // ranSince reports whether a job held resources after a moment.
 func ranSince(status v1alpha1.JobReportStatus, since time.Time) bool {
-	until := status.CompletionTime
-	if until == nil && status.Consumption != nil {
-		until = &status.Consumption.Until
+	until, held := status.CompletionTime, status.Consumption
+	if until == nil && held != nil {
+		until = &held.Until
 	}
-	return since.IsZero() || until == nil || until.After(since)
+	if since.IsZero() || until == nil || until.After(since) {
+		return true
+	}
+	if held == nil || len(held.Steps) == 0 {
+		return false
+	}
+	// Pods may outlive their job.
+	use, _ := cost.Between(held, time.Time{}, since, time.Time{})
+	return !use.IsNone()
 }
 
 // priceList is the prices of some namespaces, and the labels of nodes if prices depend on them.
@@ -310,22 +382,25 @@ type priceList struct {
 	nodes       map[string]map[string]string
 }
 
-// pricesFor reads the prices for jobs. If nodes cannot be listed, jobs cost the prices without a label.
-func (c *Client) pricesFor(ctx context.Context, jobs []Job) (list priceList, nodesErr, err error) {
+// pricesFor reads the prices for jobs and further namespaces. If nodes cannot be listed, jobs cost the prices without a label.
+func (c *Client) pricesFor(ctx context.Context, jobs []Job, namespaces []string) (list priceList, nodesErr, err error) {
 	list.byNamespace = map[string]cost.Prices{}
 	read := map[string]bool{}
 	byNode := false
 	for _, job := range jobs {
-		if read[job.Namespace] {
+		namespaces = append(namespaces, job.Namespace)
+	}
+	for _, namespace := range namespaces {
+		if read[namespace] {
 			continue
 		}
-		read[job.Namespace] = true
-		prices, err := c.Prices(ctx, job.Namespace)
+		read[namespace] = true
+		prices, err := c.Prices(ctx, namespace)
 		if err != nil {
 			return list, nil, err
 		}
 		if prices != nil {
-			list.byNamespace[job.Namespace] = *prices
+			list.byNamespace[namespace] = *prices
 			byNode = byNode || len(prices.Nodes) > 0
 		}
 	}
@@ -387,15 +462,24 @@ func (l UsageLine) Plus(other UsageLine) UsageLine {
 	l.Jobs += other.Jobs
 	l.use = l.use.Plus(other.use)
 	l.setHours()
-	switch {
-	case other.Cost == nil:
-	case l.Cost == nil:
-		l.Cost, l.Currency = other.Cost, other.Currency
-	default:
-		both := *l.Cost + *other.Cost
-		l.Cost = &both
+	l.Measured += other.Measured
+	l.UsedCoreHours, l.UsedGiBHours, l.UsedGPUHours = sumOf(l.UsedCoreHours, other.UsedCoreHours), sumOf(l.UsedGiBHours, other.UsedGiBHours), sumOf(l.UsedGPUHours, other.UsedGPUHours)
+	if l.Cost == nil {
+		l.Currency = other.Currency
 	}
+	l.Cost = sumOf(l.Cost, other.Cost)
 	return l
+}
+
+// sumOf adds figures, of which nil is unknown and does not count.
+func sumOf(a, b *float64) *float64 {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return new(*a + *b)
 }
 
 func sortUsage(lines []UsageLine, by string) {

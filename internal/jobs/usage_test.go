@@ -368,3 +368,152 @@ func TestUsageOfPeriodsAddsUp(t *testing.T) {
 		}
 	}
 }
+
+// TestUsageOfPodsThatOutlivedTheirJob: a finished job is part of the periods in which its pods still held resources, and of no later one.
+func TestUsageOfPodsThatOutlivedTheirJob(t *testing.T) {
+	t.Parallel()
+	status := statusOf(t, "{phase: Succeeded, startTime: 2026-11-01T00:00:00Z, completionTime: 2026-11-01T01:00:00Z, consumption: {until: 2026-11-04T01:00:00Z, cpuCoreSeconds: 262800, memoryGiBSeconds: 0, steps: [{time: 2026-11-01T00:00:00Z, cpuCoreSeconds: 0, memoryGiBSeconds: 0}]}}")
+	c, _ := newServer(t, reportFor("MPIJob", "pi", "pi-uid", status))
+	day := func(n int) time.Time { return time.Date(2026, 11, n, 0, 0, 0, 0, time.UTC) }
+	for from, want := range map[int]float64{1: 24, 2: 24, 3: 24, 4: 1, 5: 0} {
+		usage, err := c.Usage(t.Context(), UsageQuery{Namespaces: []string{"ns"}, Since: day(from), Until: day(from + 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got float64
+		for _, line := range usage.Lines {
+			got += line.CoreHours
+		}
+		if math.Abs(got-want) > 0.01 || (want == 0) != (len(usage.Lines) == 0) {
+			t.Errorf("on November %d, %d jobs used %g core hours, want %g", from, len(usage.Lines), got, want)
+		}
+	}
+}
+
+// TestUsedHours: the hours that agents measured are beside those that were reserved; of a job without agents they are unknown.
+func TestUsedHours(t *testing.T) {
+	t.Parallel()
+	measured := statusOf(t, `{phase: Succeeded, startTime: 2026-11-01T00:00:00Z, completionTime: 2026-11-01T10:00:00Z,
+consumption: {until: 2026-11-01T10:00:00Z, cpuCoreSeconds: 144000, memoryGiBSeconds: 0, steps: [{time: 2026-11-01T00:00:00Z, cpuCoreSeconds: 0, memoryGiBSeconds: 0}]},
+usage: {since: 2026-11-01T01:00:00Z, until: 2026-11-01T09:00:00Z, pointsSince: 2026-11-01T01:00:00Z, pointSeconds: 300, pods: 2, metrics: [
+{metric: CPU, mean: 500, p95: 600, max: 900}, {metric: Memory, mean: 2048, p95: 3000, max: 3000}]}}`)
+	unmeasured := statusOf(t, "{phase: Succeeded, startTime: 2026-11-01T00:00:00Z, completionTime: 2026-11-01T10:00:00Z, consumption: {until: 2026-11-01T10:00:00Z, cpuCoreSeconds: 144000, memoryGiBSeconds: 0}}")
+	c, _ := newServer(t, reportFor("MPIJob", "measured", "a", measured), reportFor("MPIJob", "unmeasured", "b", unmeasured))
+	at := func(hour int) time.Time { return time.Date(2026, 11, 1, hour, 0, 0, 0, time.UTC) }
+	figure := func(hours *float64) string {
+		if hours == nil {
+			return "unknown"
+		}
+		return fmt.Sprintf("%g", *hours)
+	}
+	for name, test := range map[string]struct {
+		query UsageQuery
+		want  []string
+	}{
+		"jobs":           {UsageQuery{}, []string{"measured 1: 4 cores, 16 GiB, unknown GPUs", "unmeasured 0: unknown cores, unknown GiB, unknown GPUs"}},
+		"a sum":          {UsageQuery{By: GroupNamespace}, []string{" 1: 4 cores, 16 GiB, unknown GPUs"}},
+		"a part":         {UsageQuery{By: GroupNamespace, Since: at(2), Until: at(5)}, []string{" 1: 1.5 cores, 6 GiB, unknown GPUs"}},
+		"its other part": {UsageQuery{By: GroupNamespace, Since: at(5)}, []string{" 1: 2 cores, 8 GiB, unknown GPUs"}},
+		"not measured":   {UsageQuery{By: GroupNamespace, Since: at(9)}, []string{" 1: 0 cores, 0 GiB, unknown GPUs"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test.query.Namespaces = []string{"ns"}
+			usage, err := c.Usage(t.Context(), test.query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, line := range usage.Lines {
+				got = append(got, fmt.Sprintf("%s %d: %s cores, %s GiB, %s GPUs", line.Job, line.Measured, figure(line.UsedCoreHours), figure(line.UsedGiBHours), figure(line.UsedGPUHours)))
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestUsageOfDeletedReports: users who may read the sums of deleted reports get them, without the reports that are counted there. Others
+// are told until when sums are incomplete.
+func TestUsageOfDeletedReports(t *testing.T) {
+	t.Parallel()
+	at := func(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }
+	sums := cost.Ledger{
+		Lines: []cost.LedgerLine{
+			{Day: "2026-11-03", User: "ann", Queue: "gpu", Jobs: 2, CPUCoreSeconds: 24 * 3600, DeviceSeconds: map[string]int64{"nvidia.com/gpu": 48 * 3600}},
+			{Day: "2026-11-04", User: "ann", Queue: "gpu", Jobs: 1, CPUCoreSeconds: 24 * 3600},
+			{Day: "2026-11-04", User: "bob", Jobs: 1, CPUCoreSeconds: 3600},
+		},
+		Counted: []string{"pruned"},
+	}
+	text, err := sums.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "mpijob-system", Name: cost.LedgerName("ns", "2026-11"), Labels: map[string]string{mpi.LabelUsageOf: "ns"}},
+		Data:       map[string]string{cost.LedgerKey: text},
+	}
+	until := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "mpijob-system", Name: cost.DeletedReportsName},
+		Data:       map[string]string{cost.NamespaceKey("ns"): "2026-11-04T10:00:00Z,2026-11-01T00:00:00Z", cost.NamespaceKey("other"): "2026-11-09T00:00:00Z,"},
+	}
+	status := statusOf(t, "{phase: Succeeded, startTime: 2026-11-04T00:00:00Z, completionTime: 2026-11-05T00:00:00Z, run: {creator: ann}, consumption: {until: 2026-11-05T00:00:00Z, cpuCoreSeconds: 360000, memoryGiBSeconds: 0, steps: [{time: 2026-11-04T00:00:00Z, cpuCoreSeconds: 0, memoryGiBSeconds: 0}]}}")
+	there, pruned := reportFor("MPIJob", "there", "there", status), reportFor("MPIJob", "pruned", "pruned-job", status)
+	there.UID, pruned.UID = "there", "pruned"
+	for name, test := range map[string]struct {
+		query      UsageQuery
+		forbidden  bool
+		want       []string
+		incomplete string
+	}{
+		"jobs":               {UsageQuery{Namespaces: []string{"ns"}}, false, []string{"(deleted reports) ann gpu 3x 48c 48g 96.00", "(deleted reports) bob  1x 1c 0g 2.00", "there ann  1x 100c 0g 200.00"}, ""},
+		"users":              {UsageQuery{Namespaces: []string{""}, By: GroupUser}, false, []string{" ann  4x 148c 48g 296.00", " bob  1x 1c 0g 2.00"}, ""},
+		"a period":           {UsageQuery{Namespaces: []string{"ns"}, By: GroupUser, Since: at(3, 12), Until: at(4, 0)}, false, []string{" ann  2x 12c 24g 24.00"}, ""},
+		"later":              {UsageQuery{Namespaces: []string{"ns"}, Since: at(5, 0)}, false, nil, ""},
+		"elsewhere":          {UsageQuery{Namespaces: []string{"third"}}, false, nil, ""},
+		"without the right":  {UsageQuery{Namespaces: []string{"ns"}, By: GroupUser}, true, []string{" ann  2x 200c 0g 400.00"}, "2026-11-04T10:00:00Z"},
+		"everywhere":         {UsageQuery{Namespaces: []string{""}, By: GroupUser}, true, []string{" ann  2x 200c 0g 400.00"}, "2026-11-09T00:00:00Z"},
+		"a complete period":  {UsageQuery{Namespaces: []string{"ns"}, By: GroupUser, Since: at(4, 12)}, true, []string{" ann  2x 100c 0g 200.00"}, ""},
+		"nothing is deleted": {UsageQuery{Namespaces: []string{"third"}}, true, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, s := newServer(t, there.DeepCopy(), pruned.DeepCopy(), kept.DeepCopy(), until.DeepCopy(), pricesIn("ns", "{currency: EUR, coreHour: 2}"))
+			s.refuse = func(_, kind string) error {
+				if test.forbidden && kind == "ConfigMapList" {
+					return forbidden("configmaps")
+				}
+				return nil
+			}
+			usage, err := c.Usage(t.Context(), test.query)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			deleted := 0
+			for _, line := range usage.Lines {
+				got = append(got, fmt.Sprintf("%s %s %s %dx %gc %gg %.2f", line.Job, line.CreatedBy, line.Queue, line.Jobs, line.CoreHours, line.GPUHours, *line.Cost))
+				if line.Job == DeletedReports {
+					deleted += line.Jobs
+				}
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if test.query.By == "" && usage.Deleted != deleted {
+				t.Errorf("%d jobs have deleted reports, want %d", usage.Deleted, deleted)
+			}
+			incomplete := ""
+			if !usage.IncompleteUntil.IsZero() {
+				incomplete = usage.IncompleteUntil.UTC().Format(time.RFC3339)
+			}
+			if incomplete != test.incomplete {
+				t.Errorf("the sums are incomplete until %q, want %q", incomplete, test.incomplete)
+			}
+		})
+	}
+}

@@ -31,6 +31,9 @@ const (
 // Group is the API group of this project's types, labels and annotations.
 const Group = "mpi.opendatahub.io"
 
+// LabelUsageOf on a ConfigMap of the operator's namespace with the sums of deleted reports holds the namespace of their jobs.
+const LabelUsageOf = Group + "/usage-of"
+
 // AnnotationTemplate on a launcher's batch Job is a digest of the immutable part of its pod template.
 const AnnotationTemplate = Group + "/launcher-template"
 

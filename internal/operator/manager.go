@@ -180,7 +180,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	c := cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{})
 	reports, err := reporting.New(ctx, m, reporting.Options{
 		Masker: masker, Retention: options.ReportRetention, Limits: options.ReportLimits, MaxLogBytes: options.MaxLogBytes, LogBucket: options.LogBucket, LogsLink: options.LogsLink, TrainingProgress: options.TrainingProgress, ServeMetrics: options.MetricsAddress != "0",
-		Tracing: options.Tracing,
+		Tracing: options.Tracing, Namespace: options.Namespace,
 	})
 	if err != nil {
 		return nil, err

@@ -103,10 +103,7 @@ func (l Limits) surplus(reports []v1alpha1.JobReport) (doomed, stripped []*v1alp
 }
 
 func failedLast(r *v1alpha1.JobReport) int {
-	if r.Status.Phase == v1alpha1.PhaseFailed {
-		return 1
-	}
-	return 0
+	return failedIndex(r.Status.Phase == v1alpha1.PhaseFailed)
 }
 
 // largestShare returns how many bytes a namespace may have so that all have at most a total: those with more are reduced to it,
@@ -133,6 +130,8 @@ type reportLimiter struct {
 	limits Limits
 	client client.Client
 	full   chan struct{}
+	// ledger counts reports before they are deleted; nil counts none.
+	ledger *ledger
 	// deleted is called for each report that is deleted, with the limit that was exceeded.
 	deleted func(limit string)
 
@@ -202,13 +201,11 @@ func (l *reportLimiter) set(key types.NamespacedName, now reportSum) {
 // isSurplus reports whether the report of a job that has ended would be deleted at once: later ones were. The job itself may
 // still exist, and its report is not written again then.
 func (l *reportLimiter) isSurplus(namespace string, end time.Time, failed bool) bool {
+	which := failedIndex(failed)
+	earlier := l.ledger.endsOf(namespace)[which]
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	latest := l.pruned[namespace][0]
-	if failed {
-		latest = l.pruned[namespace][1]
-	}
-	return !end.After(latest)
+	return !end.After(times.Later(earlier, l.pruned[namespace][which]))
 }
 
 // run deletes surplus reports until the context ends.
@@ -281,6 +278,9 @@ func (l *reportLimiter) prune(ctx context.Context, namespace string, limits Limi
 		if err := l.deleteLogs(ctx, item); err != nil {
 			return err
 		}
+	}
+	if err := l.ledger.count(ctx, doomed); err != nil {
+		return err
 	}
 	for _, item := range doomed {
 		l.mu.Lock()

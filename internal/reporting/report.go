@@ -70,6 +70,7 @@ type Reporter struct {
 	lastPods  *lastPods
 	masker    logs.Masker
 	limiter   *reportLimiter
+	ledger    *ledger
 	Events    record.EventRecorder
 	waitTimes *waitTimes
 	runs      runs
@@ -93,6 +94,8 @@ type Options struct {
 	Retention time.Duration
 	// Limits bound the reports of finished jobs.
 	Limits Limits
+	// Namespace is the operator's, where sums of deleted reports are kept; empty: they are not.
+	Namespace string
 	// LogsLink is the template of the links to jobs' logs in a log store (report.ParseLogsLink); empty: reports have none.
 	LogsLink string
 	// MaxLogBytes is how many bytes of compressed logs the report of a finished job keeps; 0 keeps none.
@@ -161,7 +164,11 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 		return nil, fmt.Errorf("add reading of logs: %w", err)
 	}
 	r.Events = m.GetEventRecorderFor(mpi.StepSource) //nolint:staticcheck // as the reconciler's
+	if err := r.addLedger(m, options.Namespace, records); err != nil {
+		return nil, err
+	}
 	r.limiter = newReportLimiter(options.Limits, m.GetClient(), jobs.ReportDeleted)
+	r.limiter.ledger = r.ledger
 	if _, err := records.AddEventHandler(r.limiter.eventHandler()); err != nil {
 		return nil, fmt.Errorf("watch JobReports: %w", err)
 	}
@@ -176,6 +183,20 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 		return nil, fmt.Errorf("add closing of JobReports: %w", err)
 	}
 	return r, nil
+}
+
+// addLedger keeps what the jobs of deleted reports reserved.
+func (r *Reporter) addLedger(m manager.Manager, namespace string, records cache.Informer) error {
+	if r.ledger = newLedger(m.GetClient(), m.GetAPIReader(), namespace, r.clock); r.ledger == nil {
+		return nil
+	}
+	if _, err := records.AddEventHandler(r.ledger.eventHandler()); err != nil {
+		return fmt.Errorf("watch JobReports: %w", err)
+	}
+	if err := m.Add(manager.RunnableFunc(r.ledger.run)); err != nil {
+		return fmt.Errorf("add sums of deleted JobReports: %w", err)
+	}
+	return nil
 }
 
 // Update writes a job's report if it contains more than the previous one, nil for none, and returns after what time to
@@ -544,6 +565,7 @@ func (r *Reporter) deleteForeign(ctx context.Context, job mpi.Job) error {
 	err := r.client.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: job.ReportName()}, &found)
 	if err == nil && found.Spec.JobRef.UID != job.UID {
 		log.FromContext(ctx).Info("deleting a JobReport of another creator", "name", found.Name)
+		r.ledger.disown(&found)
 		err = r.client.Delete(ctx, &found, client.Preconditions{UID: &found.UID, ResourceVersion: &found.ResourceVersion})
 	}
 	if client.IgnoreNotFound(err) != nil {

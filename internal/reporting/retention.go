@@ -3,6 +3,8 @@ package reporting
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,16 +51,24 @@ func (r *Reporter) deleteExpired(ctx context.Context) error {
 	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list reports: %w", err)
 	}
+	expired := map[string][]*v1alpha1.JobReport{}
 	for i := range list.Items {
 		item := &list.Items[i]
-		if item.Status.CompletionTime == nil || !r.isExpired(item.Status.CompletionTime.Time, item.Status.Phase == v1alpha1.PhaseFailed) {
-			continue
+		if item.Status.CompletionTime != nil && r.isExpired(item.Status.CompletionTime.Time, item.Status.Phase == v1alpha1.PhaseFailed) {
+			expired[item.Namespace] = append(expired[item.Namespace], item)
 		}
-		doomed := &v1alpha1.JobReport{}
-		doomed.Namespace, doomed.Name = item.Namespace, item.Name
-		err := r.client.Delete(ctx, doomed, client.Preconditions{UID: &item.UID})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("delete report %s/%s: %w", item.Namespace, item.Name, err)
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(expired)) {
+		if err := r.ledger.count(ctx, expired[namespace]); err != nil {
+			return err
+		}
+		for _, item := range expired[namespace] {
+			doomed := &v1alpha1.JobReport{}
+			doomed.Namespace, doomed.Name = item.Namespace, item.Name
+			err := r.client.Delete(ctx, doomed, client.Preconditions{UID: &item.UID})
+			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				return fmt.Errorf("delete report %s/%s: %w", item.Namespace, item.Name, err)
+			}
 		}
 	}
 	return nil

@@ -577,7 +577,7 @@ const journeys = {
     await page.getByRole('row', {name: /^All/}).waitFor();
     const [csv] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', {name: 'Download as CSV'}).click()]);
     const table = readFileSync(await csv.path(), 'utf8').split('\r\n');
-    assert.equal(table[0], 'project,kind,job,user,queue,jobs,gpu_hours,core_hours,memory_gib_hours,cost,currency');
+    assert.equal(table[0], 'project,kind,job,user,queue,jobs,gpu_hours,core_hours,memory_gib_hours,measured,used_gpu_hours,used_core_hours,used_memory_gib_hours,cost,currency');
     assert.ok(table.some((line) => line.startsWith('"ml-team","MPIJob","bert-large"')), table.join('\n'));
     await tabTo(page, page.getByRole('link', {name: /that failed with OutOfMemory$/}));
     await page.keyboard.press('Enter');
@@ -586,7 +586,7 @@ const journeys = {
     await page.route(/api\/v1\/usage/, async (route) => {
       const line = (job) => ({namespace: 'ml-team', kind: 'MPIJob', job, uid: `uid-of-${job}`, jobs: 1, gpuHours: 1, coreHours: 1, gibHours: 1});
       const lines = new URL(route.request().url()).searchParams.has('all') ? ['one', 'two', 'three'] : ['one', 'two'];
-      await route.fulfill({json: {lines: lines.map(line), omitted: 3 - lines.length, total: {jobs: 3, gpuHours: 3, coreHours: 3, gibHours: 3, costs: {}}, failures: [], estimated: 0, unpriced: [], missing: [], commands: []}});
+      await route.fulfill({json: {lines: lines.map(line), omitted: 3 - lines.length, total: {jobs: 3, gpuHours: 3, coreHours: 3, gibHours: 3, measured: 0, costs: {}}, failures: [], estimated: 0, deleted: 0, unpriced: [], missing: [], commands: []}});
     });
     await page.goto(`${base}/usage?by=job`);
     await page.getByText('The first 2 lines are shown. The sum and the CSV file include 1 more.').waitFor();

@@ -2641,8 +2641,11 @@ export interface components {
         };
         Usage: {
             commands: components["schemas"]["Snippet"][];
+            deleted: number;
             estimated: number;
             failures: components["schemas"]["FailureCount"][];
+            /** Format: date-time */
+            incompleteUntil?: string;
             lines: components["schemas"]["UsageLine"][];
             missing: string[];
             omitted: number;
@@ -2663,10 +2666,14 @@ export interface components {
             jobs: number;
             kind?: string;
             label?: string;
+            measured?: number;
             namespace?: string;
             phase?: string;
             queue?: string;
             uid?: string;
+            usedCoreHours?: number;
+            usedGibHours?: number;
+            usedGpuHours?: number;
         };
         UsageTotal: {
             coreHours: number;
@@ -2676,6 +2683,10 @@ export interface components {
             gibHours: number;
             gpuHours: number;
             jobs: number;
+            measured: number;
+            usedCoreHours?: number;
+            usedGibHours?: number;
+            usedGpuHours?: number;
         };
         Volume: {
             name?: string;

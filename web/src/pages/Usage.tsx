@@ -1,4 +1,4 @@
-import {Button, EmptyState, EmptyStateBody, FormSelect, FormSelectOption, PageSection, Title, ToggleGroup, ToggleGroupItem} from '@patternfly/react-core';
+import {Alert, Button, EmptyState, EmptyStateBody, FormSelect, FormSelectOption, PageSection, Title, ToggleGroup, ToggleGroupItem} from '@patternfly/react-core';
 import {Table, Tbody, Td, Th, Thead, Tr} from '@patternfly/react-table';
 import type {ReactElement} from 'react';
 import {Link} from 'react-router';
@@ -16,6 +16,11 @@ import {save} from '../lib/save';
 
 const hours = (n: number): string => n > 0 && n < 0.005 ? '< 0.01' : n.toLocaleString(undefined, {maximumFractionDigits: n < 10 ? 2 : 0});
 
+/** The measured part of reserved hours; nothing if it is unknown. */
+function Used({of}: {of: number | undefined}): ReactElement | null {
+  return of === undefined ? null : <span className="mpi-subtle"> ({hours(of)} used)</span>;
+}
+
 /** Returns lines as CSV, for accounting. A text that a spreadsheet would take for a formula gets an apostrophe. */
 export function csvOf(lines: UsageLine[]): string {
   const cell = (value: string | number | undefined): string => {
@@ -23,8 +28,10 @@ export function csvOf(lines: UsageLine[]): string {
     const text = value ?? '';
     return `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
   };
-  const rows = lines.map(({namespace, kind, job, createdBy, queue, jobs, gpuHours, coreHours, gibHours, cost, currency}) => [namespace, kind, job, createdBy, queue, jobs, gpuHours, coreHours, gibHours, cost, currency].map(cell).join(','));
-  return ['project,kind,job,user,queue,jobs,gpu_hours,core_hours,memory_gib_hours,cost,currency', ...rows].join('\r\n') + '\r\n';
+  const rows = lines.map((line) =>
+    [line.namespace, line.kind, line.job, line.createdBy, line.queue, line.jobs, line.gpuHours, line.coreHours, line.gibHours, line.measured ?? 0, line.usedGpuHours, line.usedCoreHours, line.usedGibHours, line.cost, line.currency].map(cell).join(','),
+  );
+  return ['project,kind,job,user,queue,jobs,gpu_hours,core_hours,memory_gib_hours,measured,used_gpu_hours,used_core_hours,used_memory_gib_hours,cost,currency', ...rows].join('\r\n') + '\r\n';
 }
 
 /** The causes for which jobs failed, the most frequent first. */
@@ -131,8 +138,14 @@ export function Usage(): ReactElement {
             const hasCost = costs.length > 0;
             const most = Math.max(...data.lines.map(({gpuHours, coreHours}) => gpuHours || coreHours), 0);
             const title = by === 'user' ? 'User' : by === 'queue' ? 'Queue' : by === 'namespace' ? 'Project' : 'Job';
+            const incomplete = data.incompleteUntil ? (
+              <Alert variant="warning" isInline title={`The sums are incomplete up to ${new Date(data.incompleteUntil).toLocaleString()}`}>
+                Reports of jobs that ended by then were deleted. Administrators who may list ConfigMaps in mpijob-system see their sums.
+              </Alert>
+            ) : null;
             return data.lines.length === 0 ? (
               <>
+                {incomplete}
                 <EmptyState icon={CubesIcon} titleText="No usage in this period" headingLevel="h2">
                   <EmptyStateBody>Usage is counted while the pods of jobs hold resources.</EmptyStateBody>
                 </EmptyState>
@@ -140,6 +153,7 @@ export function Usage(): ReactElement {
               </>
             ) : (
               <>
+                {incomplete}
                 <Table aria-label="Usage" variant="compact" gridBreakPoint="grid-md">
                   <Thead>
                     <Tr>
@@ -159,9 +173,9 @@ export function Usage(): ReactElement {
                         <Tr key={`${name}/${i}`}>
                           <Td dataLabel={title} className="mpi-name">{by === 'job' && line.kind && line.namespace ? <Link to={jobURL({namespace: line.namespace, kind: line.kind, name, uid: line.uid})}>{name}</Link> : name}</Td>
                           <Td dataLabel={by === 'job' ? 'Project' : 'Jobs'}>{by === 'job' ? line.namespace : line.jobs}</Td>
-                          <Td dataLabel="GPU hours" className="mpi-numbers">{hours(line.gpuHours)}</Td>
-                          <Td dataLabel="Core hours" className="mpi-numbers">{hours(line.coreHours)}</Td>
-                          <Td dataLabel="Memory, GiB hours" className="mpi-numbers">{hours(line.gibHours)}</Td>
+                          <Td dataLabel="GPU hours" className="mpi-numbers">{hours(line.gpuHours)}<Used of={line.usedGpuHours} /></Td>
+                          <Td dataLabel="Core hours" className="mpi-numbers">{hours(line.coreHours)}<Used of={line.usedCoreHours} /></Td>
+                          <Td dataLabel="Memory, GiB hours" className="mpi-numbers">{hours(line.gibHours)}<Used of={line.usedGibHours} /></Td>
                           {hasCost ? <Td dataLabel="Cost" className="mpi-numbers">{line.cost === undefined ? '–' : `${line.cost.toFixed(2)} ${line.currency ?? ''}`}</Td> : null}
                           <Td>
                             <div className="mpi-bar-track" aria-hidden="true">
@@ -179,9 +193,9 @@ export function Usage(): ReactElement {
                           <strong>All</strong>
                         </Td>
                         <Td dataLabel={by === 'job' ? 'Project' : 'Jobs'}>{by === 'job' ? '' : data.total.jobs}</Td>
-                        <Td dataLabel="GPU hours" className="mpi-numbers">{hours(data.total.gpuHours)}</Td>
-                        <Td dataLabel="Core hours" className="mpi-numbers">{hours(data.total.coreHours)}</Td>
-                        <Td dataLabel="Memory, GiB hours" className="mpi-numbers">{hours(data.total.gibHours)}</Td>
+                        <Td dataLabel="GPU hours" className="mpi-numbers">{hours(data.total.gpuHours)}<Used of={data.total.usedGpuHours} /></Td>
+                        <Td dataLabel="Core hours" className="mpi-numbers">{hours(data.total.coreHours)}<Used of={data.total.usedCoreHours} /></Td>
+                        <Td dataLabel="Memory, GiB hours" className="mpi-numbers">{hours(data.total.gibHours)}<Used of={data.total.usedGibHours} /></Td>
                         {hasCost ? <Td dataLabel="Cost" className="mpi-numbers">{costs.map(([currency, amount]) => `${amount.toFixed(2)} ${currency}`).join(', ')}</Td> : null}
                         <Td />
                       </Tr>
@@ -194,6 +208,8 @@ export function Usage(): ReactElement {
                     Download as CSV
                   </Button>
                 </div>
+                {data.deleted > 0 ? <p className="mpi-subtle">The sums include {count(data.deleted, 'job')} whose reports were deleted, by UTC day, without measured hours and prices of nodes.</p> : null}
+                {data.total.measured > 0 && data.total.measured < data.total.jobs ? <p className="mpi-subtle">The used hours are those of {count(data.total.measured, 'job')}; nothing was measured of the others.</p> : null}
                 {data.unpriced.length > 0 ? <p className="mpi-subtle">Without a price: {data.unpriced.join(', ')}.</p> : null}
                 {data.estimated > 0 ? <p className="mpi-subtle">The part in this period is estimated for {count(data.estimated, 'job')} with a report of an earlier version.</p> : null}
                 {data.missing.length > 0 ? <p className="mpi-subtle">You may not list: {data.missing.join(', ')}.</p> : null}

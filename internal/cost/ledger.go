@@ -1,0 +1,264 @@
+package cost
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+)
+
+// LedgerKey is the key of a ledger in the data of its ConfigMap, which is in the operator's namespace.
+const LedgerKey = "usage.json"
+
+// DeletedReportsName is the name of the ConfigMap that contains, by NamespaceKey, until when reports were deleted. All users may read it.
+const DeletedReportsName = "mpijob-deleted-reports"
+
+// Ledger contains what the jobs of a namespace reserved in a month whose reports were deleted.
+type Ledger struct {
+	// Lines are sums of a day, a user and a queue.
+	Lines []LedgerLine `json:"lines"`
+	// Counted are the UIDs of reports that are part of the sums and may exist still. They must not be counted again.
+	Counted []string `json:"counted,omitempty"`
+}
+
+// LedgerLine is a sum of a day in UTC.
+type LedgerLine struct {
+	// Day is a date such as 2026-11-05.
+	Day   string `json:"day"`
+	User  string `json:"user,omitempty"`
+	Queue string `json:"queue,omitempty"`
+	// Jobs is how many jobs ended on the day.
+	Jobs             int              `json:"jobs,omitempty"`
+	CPUCoreSeconds   int64            `json:"cpuCoreSeconds"`
+	MemoryGiBSeconds int64            `json:"memoryGiBSeconds"`
+	DeviceSeconds    map[string]int64 `json:"deviceSeconds,omitempty"`
+}
+
+// LedgerEntry is a report that is added to ledgers.
+type LedgerEntry struct {
+	UID, User, Queue string
+	Consumption      *v1alpha1.Consumption
+	// Began is when the job began, and Ended when it ended.
+	Began, Ended time.Time
+}
+
+const (
+	// maxLedgerBytes is the size of a ledger, of which a ConfigMap has room for 1 MiB.
+	maxLedgerBytes = 800 << 10
+	// maxLedgerDays is how many days before the end of a job its use is assigned to.
+	maxLedgerDays = 1000
+	// maxLineDevices is how many devices a line has; the others are summed up as otherDevices.
+	maxLineDevices = 16
+	otherDevices   = "(others)/device"
+	// otherUsers is the user of the lines of a ledger that has no room for all users.
+	otherUsers = "(others)"
+)
+
+// NamespaceKey returns a key for a namespace that does not disclose its name.
+func NamespaceKey(namespace string) string {
+	sum := sha256.Sum256([]byte(namespace))
+	return hex.EncodeToString(sum[:8])
+}
+
+// LedgerName returns the name of the ConfigMap with the ledger of a namespace and a month such as 2026-11.
+func LedgerName(namespace, month string) string {
+	return fmt.Sprintf("mpijob-usage-%s-%s", month, NamespaceKey(namespace))
+}
+
+// ParseLedger reads a ledger from the data of its ConfigMap. Without data, it is empty.
+func ParseLedger(data map[string]string) (l Ledger, err error) {
+	if text := data[LedgerKey]; text != "" {
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			return Ledger{}, fmt.Errorf("%s: %w", LedgerKey, err)
+		}
+	}
+	return l, nil
+}
+
+// Text returns the ledger as ParseLedger reads it. If it is too large, the users and queues of each day are summed up.
+func (l Ledger) Text() (string, error) {
+	data, err := json.Marshal(l)
+	if err == nil && len(data) > maxLedgerBytes {
+		days := Ledger{Counted: l.Counted}
+		for _, line := range l.Lines {
+			line.User, line.Queue = otherUsers, ""
+			days.add(line)
+		}
+		data, err = json.Marshal(days)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", LedgerKey, err)
+	}
+	return string(data), nil
+}
+
+// Months returns the months in which a job reserved something or ended, in order.
+func (e LedgerEntry) Months() []string {
+	months := map[string]bool{}
+	for _, line := range e.lines() {
+		months[monthOf(line)] = true
+	}
+	return slices.Sorted(maps.Keys(months))
+}
+
+func monthOf(line LedgerLine) string { return line.Day[:len("2006-01")] }
+
+// lines returns what a job reserved on each day. The lines of all days add up to the whole.
+func (e LedgerEntry) lines() []LedgerLine {
+	var lines []LedgerLine
+	last := e.Ended
+	if c := e.Consumption; c != nil && c.Until.After(last) {
+		last = c.Until.Time
+	}
+	first := cmp.Or(e.Began, last)
+	if c := e.Consumption; c != nil && len(c.Steps) > 0 && c.Steps[0].Time.Time.Before(first) {
+		first = c.Steps[0].Time.Time
+	}
+	const day = 24 * time.Hour
+	final := last.UTC().Truncate(day)
+	start := first.UTC().Truncate(day)
+	if oldest := final.Add(-maxLedgerDays * day); start.Before(oldest) {
+		start = oldest
+	}
+	until := func(when time.Time) Use {
+		use, _ := Between(e.Consumption, e.Began, time.Time{}, when)
+		return use
+	}
+	counted := LedgerLine{}
+	for at := start; !at.After(final); at = at.Add(day) {
+		use := until(at.Add(day))
+		if at.Equal(final) {
+			use = Consumed(e.Consumption)
+		}
+		// The sums of seconds are rounded, and not those of each day.
+		total := LedgerLine{CPUCoreSeconds: toSeconds(use.CoreHours), MemoryGiBSeconds: toSeconds(use.GiBHours), DeviceSeconds: map[string]int64{}}
+		line := LedgerLine{
+			Day: at.Format(time.DateOnly), User: e.User, Queue: e.Queue,
+			CPUCoreSeconds: total.CPUCoreSeconds - counted.CPUCoreSeconds, MemoryGiBSeconds: total.MemoryGiBSeconds - counted.MemoryGiBSeconds,
+		}
+		for name, hours := range use.DeviceHours {
+			total.DeviceSeconds[name] = toSeconds(hours)
+			line.addDevice(name, total.DeviceSeconds[name]-counted.DeviceSeconds[name])
+		}
+		counted = total
+		if at.Equal(e.Ended.UTC().Truncate(day)) {
+			line.Jobs = 1
+		}
+		if line.Jobs > 0 || line.CPUCoreSeconds > 0 || line.MemoryGiBSeconds > 0 || len(line.DeviceSeconds) > 0 {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func toSeconds(hours float64) int64 { return int64(math.Round(hours * 3600)) }
+
+// Add adds the part of reports in a month, except those that are counted already, and returns whether that changed the ledger. Of the
+// reports that were counted before, those are remembered that exist.
+func (l *Ledger) Add(month string, entries []LedgerEntry, exists func(uid string) bool) (changed bool) {
+	given := map[string]bool{}
+	for _, e := range entries {
+		given[e.UID] = true
+	}
+	known := map[string]bool{}
+	kept := l.Counted[:0:0]
+	for _, uid := range l.Counted {
+		known[uid] = true
+		if given[uid] || exists(uid) {
+			kept = append(kept, uid)
+		}
+	}
+	l.Counted = kept
+	for _, e := range entries {
+		if known[e.UID] {
+			continue
+		}
+		known[e.UID] = true
+		for _, line := range e.lines() {
+			if monthOf(line) == month {
+				l.add(line)
+				changed = true
+			}
+		}
+		l.Counted = append(l.Counted, e.UID)
+	}
+	return changed
+}
+
+func (l *Ledger) add(line LedgerLine) {
+	i, found := slices.BinarySearchFunc(l.Lines, line, func(a, b LedgerLine) int {
+		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.User, b.User), cmp.Compare(a.Queue, b.Queue))
+	})
+	if !found {
+		line.DeviceSeconds = maps.Clone(line.DeviceSeconds)
+		l.Lines = slices.Insert(l.Lines, i, line)
+		return
+	}
+	have := &l.Lines[i]
+	have.Jobs += line.Jobs
+	have.CPUCoreSeconds += line.CPUCoreSeconds
+	have.MemoryGiBSeconds += line.MemoryGiBSeconds
+	for _, name := range slices.Sorted(maps.Keys(line.DeviceSeconds)) {
+		have.addDevice(name, line.DeviceSeconds[name])
+	}
+}
+
+func (l *LedgerLine) addDevice(name string, seconds int64) {
+	if seconds <= 0 {
+		return
+	}
+	if l.DeviceSeconds == nil {
+		l.DeviceSeconds = map[string]int64{}
+	}
+	if _, known := l.DeviceSeconds[name]; !known && len(l.DeviceSeconds) >= maxLineDevices {
+		name = otherDevices
+	}
+	l.DeviceSeconds[name] += seconds
+}
+
+// Between returns the part of a line in a period, and how many of its jobs count there; a zero time is no limit. What was reserved on a
+// day is spread evenly over it. Periods add up.
+func (l LedgerLine) Between(from, until time.Time) (use Use, jobs int) {
+	start, err := time.Parse(time.DateOnly, l.Day)
+	if err != nil {
+		return Use{}, 0
+	}
+	end := start.AddDate(0, 0, 1)
+	noon := start.Add(12 * time.Hour)
+	if !noon.Before(from) && (until.IsZero() || noon.Before(until)) {
+		jobs = l.Jobs
+	}
+	if from.Before(start) {
+		from = start
+	}
+	if until.IsZero() || until.After(end) {
+		until = end
+	}
+	share := max(0, until.Sub(from).Hours()/24)
+	use = Use{CoreHours: share * float64(l.CPUCoreSeconds) / 3600, GiBHours: share * float64(l.MemoryGiBSeconds) / 3600}
+	for name, seconds := range l.DeviceSeconds {
+		if share > 0 {
+			use.addDevice(name, share*float64(seconds)/3600)
+		}
+	}
+	return use, jobs
+}
+
+// DeletedUntil reads until when reports of a namespace were deleted, from a value of the ConfigMap of deleted reports: the end of the latest
+// such job, of those that succeeded and of those that failed, separated by a comma.
+func DeletedUntil(text string) (latest time.Time) {
+	for part := range strings.SplitSeq(text, ",") {
+		if end, err := time.Parse(time.RFC3339, part); err == nil && end.After(latest) {
+			latest = end
+		}
+	}
+	return latest
+}

@@ -1,0 +1,374 @@
+package reporting
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/cost"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/times"
+)
+
+const (
+	// goneDelay is how long after a report was deleted by others it is counted: by then, its job is gone, too, if it was deleted
+	// with its namespace.
+	goneDelay = time.Minute
+	// maxGone is how many such reports wait at most.
+	maxGone = 20_000
+)
+
+// ledger keeps what the jobs reserved whose reports were deleted, in ConfigMaps of the operator's namespace (cost.Ledger). Each report is
+// counted once: those that the operator deletes before it does, those that are deleted with their namespace afterwards. Nil keeps nothing.
+type ledger struct {
+	client client.Client
+	// live reads ConfigMaps and jobs, which are not cached.
+	live      client.Reader
+	namespace string
+	clock     clock.PassiveClock
+
+	mu    sync.Mutex
+	leads bool
+	// own are reports that the operator has counted or that are forged, and deletes.
+	own  map[types.UID]bool
+	gone []deletedReport
+	// ends are read from the ConfigMap of deleted reports, by cost.NamespaceKey; nil if they are not known yet.
+	ends map[string][2]time.Time
+}
+
+// deletedReport is what is counted of a report.
+type deletedReport struct {
+	namespace string
+	ref       v1alpha1.JobReference
+	failed    bool
+	at        time.Time
+	entry     cost.LedgerEntry
+}
+
+func newLedger(c client.Client, live client.Reader, namespace string, now clock.PassiveClock) *ledger {
+	if namespace == "" {
+		return nil
+	}
+	return &ledger{client: c, live: live, namespace: namespace, clock: now, own: map[types.UID]bool{}}
+}
+
+func deletedReportOf(r *v1alpha1.JobReport, now time.Time) deletedReport {
+	status := r.Status
+	d := deletedReport{namespace: r.Namespace, ref: r.Spec.JobRef, failed: status.Phase == v1alpha1.PhaseFailed, at: now}
+	d.entry = cost.LedgerEntry{UID: string(r.UID), Consumption: status.Consumption, Ended: now}
+	switch {
+	case status.CompletionTime != nil:
+		d.entry.Ended = status.CompletionTime.Time
+	case status.Consumption != nil:
+		d.entry.Ended = status.Consumption.Until.Time
+	}
+	for _, when := range []*metav1.Time{status.StartTime, status.RunningTime} {
+		if when != nil {
+			d.entry.Began = when.Time
+		}
+	}
+	if status.Run != nil {
+		d.entry.User = status.Run.Creator
+	}
+	switch {
+	case status.Waited != nil && status.Waited.Queue != "":
+		d.entry.Queue = status.Waited.Queue
+	case status.Scheduling != nil:
+		d.entry.Queue = status.Scheduling.Queue
+	}
+	return d
+}
+
+// count counts reports of a namespace that are deleted next. Without the right to write ConfigMaps, it counts nothing.
+func (l *ledger) count(ctx context.Context, reports []*v1alpha1.JobReport) error {
+	if l == nil || len(reports) == 0 {
+		return nil
+	}
+	var deleted []deletedReport
+	for _, r := range reports {
+		deleted = append(deleted, deletedReportOf(r, l.clock.Now()))
+	}
+	err := l.write(ctx, reports[0].Namespace, deleted)
+	if apierrors.IsForbidden(err) {
+		log.FromContext(ctx).Error(err, "what jobs reserved whose reports are deleted is not kept", "namespace", reports[0].Namespace)
+		err = nil
+	}
+	if err == nil {
+		l.disown(reports...)
+	}
+	return err
+}
+
+// disown has reports count no more when they are gone.
+func (l *ledger) disown(reports ...*v1alpha1.JobReport) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range reports {
+		l.own[r.UID] = true
+	}
+}
+
+// write adds reports of a namespace to its ledgers, and to the times until when reports were deleted.
+func (l *ledger) write(ctx context.Context, namespace string, deleted []deletedReport) error {
+	var list v1alpha1.JobReportList
+	if err := l.client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list reports of namespace %s: %w", namespace, err)
+	}
+	existing := map[string]bool{}
+	for i := range list.Items {
+		existing[string(list.Items[i].UID)] = true
+	}
+	months := map[string][]cost.LedgerEntry{}
+	for _, d := range deleted {
+		for _, month := range d.entry.Months() {
+			months[month] = append(months[month], d.entry)
+		}
+	}
+	for month, entries := range months {
+		err := l.change(ctx, cost.LedgerName(namespace, month), map[string]string{mpi.LabelUsageOf: namespace}, func(data map[string]string) error {
+			sums, err := cost.ParseLedger(data)
+			if err != nil {
+				return err //nolint:wrapcheck // change names the ConfigMap
+			}
+			sums.Add(month, entries, func(uid string) bool { return existing[uid] })
+			data[cost.LedgerKey], err = sums.Text()
+			return err //nolint:wrapcheck // as above
+		})
+		if err != nil {
+			return err
+		}
+	}
+	key := cost.NamespaceKey(namespace)
+	return l.change(ctx, cost.DeletedReportsName, nil, func(data map[string]string) error {
+		ends := parseEnds(data[key])
+		for _, d := range deleted {
+			i := failedIndex(d.failed)
+			ends[i] = times.Later(ends[i], d.entry.Ended)
+		}
+		data[key] = endsText(ends)
+		forgetOldEnds(data)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.ends != nil {
+			l.ends[key] = ends
+		}
+		return nil
+	})
+}
+
+// change creates or changes a ConfigMap.
+func (l *ledger) change(ctx context.Context, name string, labels map[string]string, with func(data map[string]string) error) error {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var config corev1.ConfigMap
+		err := l.live.Get(ctx, types.NamespacedName{Namespace: l.namespace, Name: name}, &config)
+		isNew := apierrors.IsNotFound(err)
+		if err != nil && !isNew {
+			return err //nolint:wrapcheck // it is wrapped below; conflicts must be seen here
+		}
+		old := config.DeepCopy()
+		config.Namespace, config.Name = l.namespace, name
+		if config.Data == nil {
+			config.Data = map[string]string{}
+		}
+		if err := with(config.Data); err != nil {
+			return err
+		}
+		if !isNew {
+			return l.client.Patch(ctx, &config, client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{}), client.DisableReadYourWritesConsistency) //nolint:wrapcheck // as above
+		}
+		config.Labels = labels
+		// The cache does not have it, so that no read may wait for it.
+		if err = l.client.Create(ctx, &config, client.DisableReadYourWritesConsistency); apierrors.IsAlreadyExists(err) {
+			return apierrors.NewConflict(corev1.Resource("configmaps"), name, err)
+		}
+		return err //nolint:wrapcheck // as above
+	})
+	if err != nil {
+		return fmt.Errorf("write ConfigMap %s/%s: %w", l.namespace, name, err)
+	}
+	return nil
+}
+
+// maxEnds is how many namespaces the ConfigMap of deleted reports has.
+const maxEnds = 10_000
+
+// forgetOldEnds deletes the namespaces whose reports were deleted first, if there are too many.
+func forgetOldEnds(data map[string]string) {
+	if len(data) <= maxEnds {
+		return
+	}
+	keys := make([]string, 0, len(data))
+	for key := range data {
+		keys = append(keys, key)
+	}
+	slices.SortFunc(keys, func(a, b string) int {
+		if byEnd := cost.DeletedUntil(data[a]).Compare(cost.DeletedUntil(data[b])); byEnd != 0 {
+			return byEnd
+		}
+		return strings.Compare(a, b)
+	})
+	for _, key := range keys[:len(keys)-maxEnds] {
+		delete(data, key)
+	}
+}
+
+// The ends of the latest jobs whose reports were deleted are those of jobs that succeeded, [0], and of those that failed, [1].
+func failedIndex(failed bool) int {
+	if failed {
+		return 1
+	}
+	return 0
+}
+
+func endsText(ends [2]time.Time) string {
+	var texts []string
+	for _, end := range ends {
+		text := ""
+		if !end.IsZero() {
+			text = end.UTC().Format(time.RFC3339)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ",")
+}
+
+func parseEnds(text string) (ends [2]time.Time) {
+	for i, part := range strings.SplitN(text, ",", len(ends)) {
+		if end, err := time.Parse(time.RFC3339, part); err == nil {
+			ends[i] = end
+		}
+	}
+	return ends
+}
+
+// endsOf returns the ends of the latest jobs of a namespace whose reports were deleted, by this operator or an earlier one.
+func (l *ledger) endsOf(namespace string) [2]time.Time {
+	if l == nil {
+		return [2]time.Time{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ends == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		var config corev1.ConfigMap
+		err := l.live.Get(ctx, types.NamespacedName{Namespace: l.namespace, Name: cost.DeletedReportsName}, &config)
+		if err != nil && !apierrors.IsNotFound(err) {
+			log.Log.Error(err, "it is not known which reports were deleted; this is read again with the next job")
+			return [2]time.Time{}
+		}
+		l.ends = map[string][2]time.Time{}
+		for key, text := range config.Data {
+			l.ends[key] = parseEnds(text)
+		}
+	}
+	return l.ends[cost.NamespaceKey(namespace)]
+}
+
+// eventHandler notes the reports that others delete, such as with their namespace, while this replica leads.
+func (l *ledger) eventHandler() toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
+		if unknown, is := object.(toolscache.DeletedFinalStateUnknown); is {
+			object = unknown.Obj
+		}
+		r, is := object.(*v1alpha1.JobReport)
+		if !is {
+			return
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		switch {
+		case l.own[r.UID]:
+			delete(l.own, r.UID)
+		case l.leads && len(l.gone) < maxGone:
+			l.gone = append(l.gone, deletedReportOf(r, l.clock.Now()))
+		}
+	}}
+}
+
+// run counts the reports that others delete, until the context ends.
+func (l *ledger) run(ctx context.Context) error {
+	lead := func(leads bool) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.leads = leads
+	}
+	lead(true)
+	defer lead(false)
+	ticker := time.NewTicker(goneDelay / 4)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			l.countGone(ctx)
+		}
+	}
+}
+
+// countGone counts the reports that others have deleted a while ago, if their jobs are gone, too. The report of a job that exists is
+// written again.
+func (l *ledger) countGone(ctx context.Context) {
+	now := l.clock.Now()
+	l.mu.Lock()
+	due := map[string][]deletedReport{}
+	l.gone = slices.DeleteFunc(l.gone, func(d deletedReport) bool {
+		isDue := now.Sub(d.at) >= goneDelay
+		if isDue {
+			due[d.namespace] = append(due[d.namespace], d)
+		}
+		return isDue
+	})
+	l.mu.Unlock()
+	for namespace, deleted := range due {
+		var counted []deletedReport
+		for _, d := range deleted {
+			if !l.exists(ctx, d) {
+				counted = append(counted, d)
+			}
+		}
+		if len(counted) == 0 {
+			continue
+		}
+		if err := l.write(ctx, namespace, counted); err != nil && ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "what the jobs reserved whose reports were deleted is not kept", "namespace", namespace, "reports", len(counted))
+			if !apierrors.IsForbidden(err) {
+				l.mu.Lock()
+				l.gone = append(l.gone, counted[:min(len(counted), max(0, maxGone-len(l.gone)))]...)
+				l.mu.Unlock()
+			}
+		}
+	}
+}
+
+// exists reports whether the job of a report exists.
+func (l *ledger) exists(ctx context.Context, d deletedReport) bool {
+	job := &metav1.PartialObjectMetadata{}
+	job.SetGroupVersionKind(schema.FromAPIVersionAndKind(d.ref.APIVersion, d.ref.Kind))
+	err := l.live.Get(ctx, types.NamespacedName{Namespace: d.namespace, Name: d.ref.Name}, job)
+	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+		log.FromContext(ctx).Error(err, "it is not known whether the job of a deleted report exists; it is not counted", "namespace", d.namespace, "job", d.ref.Name)
+		return true
+	}
+	return err == nil && job.UID == d.ref.UID
+}

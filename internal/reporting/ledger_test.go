@@ -1,0 +1,227 @@
+package reporting
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/cost"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+)
+
+// books is an API server with reports, and an operator in the namespace "operator".
+type books struct {
+	t     *testing.T
+	api   client.WithWatch
+	clock *clocktesting.FakeClock
+	fails func(verb string) error
+}
+
+func newBooks(t *testing.T, objects ...client.Object) *books {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, kubeflow.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := &books{t: t, clock: clocktesting.NewFakeClock(mpitest.Now), fails: func(string) error { return nil }}
+	isConfig := func(object client.Object) bool { _, is := object.(*corev1.ConfigMap); return is }
+	b.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if err := b.fails("create"); err != nil && isConfig(object) {
+				return err
+			}
+			return c.Create(ctx, object, options...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if err := b.fails("patch"); err != nil && isConfig(object) {
+				return err
+			}
+			return c.Patch(ctx, object, patch, options...)
+		},
+	}).Build()
+	return b
+}
+
+func (b *books) ledger() *ledger { return newLedger(b.api, b.api, "operator", b.clock) }
+
+// coreHours returns the sums of core hours and jobs of the ledgers of a namespace.
+func (b *books) coreHours(namespace string) (sum float64, jobs int) {
+	b.t.Helper()
+	var list corev1.ConfigMapList
+	if err := b.api.List(b.t.Context(), &list, client.InNamespace("operator"), client.MatchingLabels{mpi.LabelUsageOf: namespace}); err != nil {
+		b.t.Fatal(err)
+	}
+	for _, config := range list.Items {
+		sums, err := cost.ParseLedger(config.Data)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, line := range sums.Lines {
+			sum, jobs = sum+float64(line.CPUCoreSeconds)/3600, jobs+line.Jobs
+			if line.User != "ann" || line.Queue != "gpu" {
+				b.t.Errorf("the line is %+v", line)
+			}
+		}
+	}
+	return sum, jobs
+}
+
+func (b *books) want(step string, hours float64, jobs int) {
+	b.t.Helper()
+	if gotHours, gotJobs := b.coreHours("ns"); gotHours != hours || gotJobs != jobs {
+		b.t.Errorf("%s: %g core hours of %d jobs are kept, want %g of %d", step, gotHours, gotJobs, hours, jobs)
+	}
+}
+
+// usedReport returns the report of a job that held a core until its end, some days ago.
+func usedReport(name string, hours, daysAgo int) *v1alpha1.JobReport {
+	end := mpitest.Now.AddDate(0, 0, -daysAgo)
+	start := end.Add(-time.Duration(hours) * time.Hour)
+	r := &v1alpha1.JobReport{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("report-" + name)}}
+	r.Spec.JobRef = v1alpha1.JobReference{APIVersion: "kubeflow.org/v2beta1", Kind: "MPIJob", Name: name, UID: types.UID(name)}
+	r.Status = v1alpha1.JobReportStatus{
+		Phase: v1alpha1.PhaseSucceeded, StartTime: new(metav1.NewTime(start)), CompletionTime: new(metav1.NewTime(end)), Run: &v1alpha1.Run{Creator: "ann"},
+		Waited: &v1alpha1.Waited{Backend: "kueue", Queue: "gpu"},
+		Consumption: &v1alpha1.Consumption{
+			Until: metav1.NewTime(end), CPUCoreSeconds: int64(hours) * 3600, Steps: []v1alpha1.ConsumptionStep{{Time: metav1.NewTime(start)}},
+		},
+	}
+	return r
+}
+
+// TestExpiredReportsStayInTheSums: what their jobs reserved is kept before they are deleted, once, also if the operator ends in between,
+// and their deletion does not count them again.
+func TestExpiredReportsStayInTheSums(t *testing.T) {
+	t.Parallel()
+	reports := []*v1alpha1.JobReport{usedReport("a", 100, 40), usedReport("b", 10, 35), usedReport("c", 1, 2)}
+	b := newBooks(t, reports[0], reports[1], reports[2])
+	r := &Reporter{client: b.api, clock: b.clock, retention: 30 * 24 * time.Hour, ledger: b.ledger()}
+	// The operator ends before it deletes them.
+	if err := r.ledger.count(t.Context(), reports[:2]); err != nil {
+		t.Fatal(err)
+	}
+	b.want("before the deletion", 110, 2)
+	r.ledger = b.ledger()
+	r.ledger.leads = true
+	if err := r.deleteExpired(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.want("deleted", 110, 2)
+	handler := r.ledger.eventHandler()
+	for _, gone := range reports[:2] {
+		handler.OnDelete(gone)
+	}
+	b.clock.Step(time.Hour)
+	r.ledger.countGone(t.Context())
+	b.want("after the deletion", 110, 2)
+	b.clock.Step(40 * 24 * time.Hour)
+	if err := r.deleteExpired(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.want("all are deleted", 111, 3)
+	var config corev1.ConfigMap
+	if err := b.api.Get(t.Context(), types.NamespacedName{Namespace: "operator", Name: cost.DeletedReportsName}, &config); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := cost.DeletedUntil(config.Data[cost.NamespaceKey("ns")]), reports[2].Status.CompletionTime.Time; !got.Equal(want) {
+		t.Errorf("reports were deleted until %s, want %s", got, want)
+	}
+}
+
+// TestSurplusReportsStayInTheSums: a report that was deleted because of a limit is kept in the sums, and is not written again after a
+// restart, when it would count twice.
+func TestSurplusReportsStayInTheSums(t *testing.T) {
+	t.Parallel()
+	var objects []client.Object
+	for i := range 10 {
+		objects = append(objects, usedReport(fmt.Sprintf("job-%d", i), 1, 10-i))
+	}
+	b := newBooks(t, objects...)
+	limiter := func() *reportLimiter {
+		l := newReportLimiter(Limits{Reports: 5}, b.api, func(string) {})
+		l.ledger = b.ledger()
+		return l
+	}
+	l := limiter()
+	b.fails = func(string) error { return apierrors.NewServiceUnavailable("later") }
+	if err := l.prune(t.Context(), "ns", l.limits, namespaceLimit); err == nil || len(reportsIn(t, b.api)) != 10 {
+		t.Errorf("the sums cannot be written, and %d reports are left: %v", len(reportsIn(t, b.api)), err)
+	}
+	b.fails = func(string) error { return nil }
+	if err := l.prune(t.Context(), "ns", l.limits, namespaceLimit); err != nil {
+		t.Fatal(err)
+	}
+	if left := len(reportsIn(t, b.api)); left != 5 {
+		t.Errorf("%d reports are left", left)
+	}
+	b.want("deleted", 5, 5)
+	restarted := limiter()
+	for i := range 10 {
+		end := mpitest.Now.AddDate(0, 0, i-10)
+		if got := restarted.isSurplus("ns", end, false); got != (i < 5) {
+			t.Errorf("after a restart, the report of job %d is surplus: %t", i, got)
+		}
+	}
+	if restarted.isSurplus("ns", mpitest.Now.AddDate(0, 0, -10), true) || restarted.isSurplus("other", mpitest.Now.AddDate(0, 0, -10), false) {
+		t.Error("reports are surplus of which none was deleted")
+	}
+}
+
+// TestReportsOfDeletedNamespacesStayInTheSums: reports that others delete are counted a minute later, by the leader, unless their job
+// exists, or they are forged.
+func TestReportsOfDeletedNamespacesStayInTheSums(t *testing.T) {
+	t.Parallel()
+	alive := &kubeflow.MPIJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "alive", UID: "alive"}}
+	replaced := &kubeflow.MPIJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "replaced", UID: "another"}}
+	b := newBooks(t, alive, replaced)
+	l := b.ledger()
+	handler := l.eventHandler()
+	handler.OnDelete(usedReport("while-another-leads", 1000, 1))
+	l.leads = true
+	forged := usedReport("forged", 1000, 1)
+	l.disown(forged)
+	running := usedReport("running", 4, 0)
+	running.Status.Phase, running.Status.CompletionTime = v1alpha1.PhaseRunning, nil
+	for _, gone := range []*v1alpha1.JobReport{usedReport("a", 1, 1), usedReport("alive", 1000, 1), usedReport("replaced", 2, 1), forged, running} {
+		handler.OnDelete(gone)
+	}
+	l.countGone(t.Context())
+	b.want("at once", 0, 0)
+	b.clock.Step(2 * time.Minute)
+	b.fails = func(string) error { return apierrors.NewServiceUnavailable("later") }
+	l.countGone(t.Context())
+	b.want("the API server does not answer", 0, 0)
+	b.fails = func(string) error { return nil }
+	l.countGone(t.Context())
+	l.countGone(t.Context())
+	b.want("later", 7, 3)
+}
+
+// TestWithoutRightToKeepSums: limits and retention work without ConfigMaps.
+func TestWithoutRightToKeepSums(t *testing.T) {
+	t.Parallel()
+	b := newBooks(t, usedReport("a", 100, 40))
+	b.fails = func(string) error { return apierrors.NewForbidden(corev1.Resource("configmaps"), "x", nil) }
+	for name, l := range map[string]*ledger{"forbidden": b.ledger(), "outside of the cluster": newLedger(b.api, b.api, "", b.clock)} {
+		r := &Reporter{client: b.api, clock: b.clock, retention: 30 * 24 * time.Hour, ledger: l}
+		if err := r.deleteExpired(t.Context()); err != nil || len(reportsIn(t, b.api)) > 0 {
+			t.Errorf("%s: %d reports are left: %v", name, len(reportsIn(t, b.api)), err)
+		}
+	}
+}
