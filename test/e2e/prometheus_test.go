@@ -141,9 +141,8 @@ func (p prometheus) causeFaults(t *testing.T, jobs, limited string) map[string]f
 
 // noData are what the queries may find nothing of, and why.
 var noData = map[string]string{
-	"mpijob_gpu_":          "the nodes have no GPUs",
-	"mpijob_queue_":        "there is no Kueue",
-	"mpijob_start_oldest_": "all jobs have started",
+	"mpijob_gpu_":   "the nodes have no GPUs",
+	"mpijob_queue_": "there is no Kueue",
 }
 
 // dashboards asks all queries of the dashboards, with their variables set to namespaces and a job. All but noData have a result.
