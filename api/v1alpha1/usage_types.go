@@ -18,8 +18,8 @@ type Usage struct {
 	// pods is the number of pods that were measured: those with ranks.
 	Pods int32 `json:"pods"`
 	// metrics are the sums of all pods, and the means of those that are shares of time. Metrics that the kernel of a pod does not
-	// count are left out, and so are those that were always 0, except CPU and Memory. With more than one pod, p95 and max are those of
-	// the points.
+	// count are left out, and so are those that were always 0, except CPU, Memory and GPU. With more than one pod, p95 and max are those
+	// of the points.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=metric
@@ -50,6 +50,9 @@ type UsageMetric struct {
 	// limit is the most that can be used. It is unset if there is no limit.
 	// +optional
 	Limit int64 `json:"limit,omitempty"`
+	// recent is the mean of the last 10 minutes, of the metrics Throttled and GPU of a pod. It is unset if much less was measured.
+	// +optional
+	Recent *int64 `json:"recent,omitempty"`
 	// points are means, oldest first; -1 for times in which nothing was measured.
 	// +kubebuilder:validation:MaxItems=120
 	// +listType=atomic
@@ -59,8 +62,8 @@ type UsageMetric struct {
 
 // MetricName is the name of a metric. CPU is in thousandths of a core and GPU in thousandths of a GPU. Memory, the working set, and
 // GPUMemory are in MiB. Network and IO are in KiB per second, and MajorFaults in page faults per minute that read from a disk. Throttled
-// is the share of time in thousandths in which the CPU limit stopped processes. CPUPressure, MemoryPressure and IOPressure are the
-// share of time in thousandths in which a process waited for the resource.
+// is the share, in thousandths, of the time that processes needed a CPU in which the CPU limit stopped them. CPUPressure, MemoryPressure
+// and IOPressure are the share of time in thousandths in which a process waited for the resource.
 // +kubebuilder:validation:Enum=CPU;Memory;Throttled;MajorFaults;CPUPressure;MemoryPressure;IOPressure;Network;IO;GPU;GPUMemory
 type MetricName string
 
@@ -83,7 +86,7 @@ const (
 type PodUsage struct {
 	// pod is the name of the pod.
 	Pod string `json:"pod"`
-	// metrics are the figures of the pod's samples, without points.
+	// metrics are the figures of the pod's samples. Of several pods, the memory of the one that reaches its limit first has points.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional

@@ -16,7 +16,7 @@ type Usage struct {
 	Since int64 `json:"since"`
 	Until int64 `json:"until"`
 	// Metrics are what was measured, in the order of Metrics. Those that the kernel does not count are left out, and those of a job
-	// that were always 0.
+	// that were always 0, except MetricCPU, MetricMemory and MetricGPU.
 	Metrics []MetricUsage `json:"metrics"`
 	// Pods are the containers of a job, at most MaxUsagePods, and PodCount is the number of those that were measured. Only launchers
 	// report them.
@@ -58,9 +58,15 @@ type MetricUsage struct {
 	Max    int64  `json:"max"`
 	// Limit is the most that can be used, 0 for no limit.
 	Limit int64 `json:"limit,omitempty"`
+	// Recent is the mean of the last RecentTime, of RecentMetrics. It is nil if much less was measured, and of hosts that report no more.
+	Recent *int64 `json:"recent,omitempty"`
 	// Points are means, oldest first, NoPoint where nothing was measured.
 	Points []int64 `json:"points,omitempty"`
 }
+
+// RecentTime is the time of which MetricUsage.Recent is the mean: what began hours after the start of a job, or is over, hardly changes the
+// mean of all samples.
+const RecentTime = 10 * time.Minute
 
 // NoPoint is the value of a point for which nothing was measured.
 const NoPoint = -1
@@ -68,7 +74,9 @@ const NoPoint = -1
 // PodUsage is what a pod of a job used.
 type PodUsage struct {
 	// Host is the pod's host name.
-	Host    string        `json:"host"`
+	Host string `json:"host"`
+	// Metrics have no points, but for MetricMemory of one pod of several: the one that reaches its limit first. They begin at the start
+	// of the job's, and are as long.
 	Metrics []MetricUsage `json:"metrics"`
 }
 
@@ -95,7 +103,8 @@ const (
 	MetricCPU Metric = "CPU"
 	// MetricMemory is the working set in MiB: without cached files that the kernel can drop.
 	MetricMemory Metric = "Memory"
-	// MetricThrottled is the share of time in thousandths, by the CPU limit's periods, in which the kernel stopped processes.
+	// MetricThrottled is the share, in thousandths, of the time that processes needed a CPU in which the kernel stopped them because of the
+	// CPU limit. Agents of earlier versions count the limit's periods in which it stopped any, which are far more. They report no Recent.
 	MetricThrottled Metric = "Throttled"
 	// MetricMajorFaults is the number of page faults per minute that read from a disk.
 	MetricMajorFaults Metric = "MajorFaults"
@@ -120,6 +129,9 @@ func Metrics() []Metric {
 	}
 }
 
+// RecentMetrics returns the metrics with MetricUsage.Recent.
+func RecentMetrics() []Metric { return []Metric{MetricThrottled, MetricGPU} }
+
 // IsShare reports whether a metric is a share of time: that of several pods is their mean, and not their sum.
 func (m Metric) IsShare() bool {
 	return slices.Contains([]Metric{MetricThrottled, MetricCPUPressure, MetricMemoryPressure, MetricIOPressure}, m)
@@ -128,9 +140,11 @@ func (m Metric) IsShare() bool {
 // UsagePause returns the time between two reports of a job's usage that has run for a time. The operator reads them as often: the record
 // of a long job changes less often.
 func UsagePause(running time.Duration) time.Duration {
-	const shortest, longest = time.Minute, 5 * time.Minute
-	return min(max(shortest, running/10), longest)
+	return min(max(time.Minute, running/10), MaxUsagePause)
 }
+
+// MaxUsagePause is the longest pause between two reports of a job's usage.
+const MaxUsagePause = 5 * time.Minute
 
 // UsageMessage is the message of the log lines in which a worker's agent reports the job's usage. Their field UsageMessage is a Usage.
 const UsageMessage = "usage"

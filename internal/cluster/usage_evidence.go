@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -27,10 +28,12 @@ func (g *Gatherer) Usage(ctx context.Context, job mpi.Job, seen jobstate.Observe
 	case <-ctx.Done():
 		return nil
 	}
-	// A session writes some lines, and a rank two.
-	lines, most := int64(1000), int64(1<<20)
+	// A session writes some lines, and a rank two. A kubelet returns the first bytes of these lines, not the last: of those of many hours, it
+	// would return the same usage again and again. The latest two reports, of usage.LineSize at most, are far smaller.
+	const latest = 2*agentapi.MaxUsagePause + time.Minute
+	lines, most, seconds := int64(1000), int64(1<<20), int64(latest/time.Second)
 	stream, err := g.logs.Pods(job.Namespace).GetLogs(seen.Workers[0].Pod.Name, &corev1.PodLogOptions{
-		Container: containers[0].Name, TailLines: &lines, LimitBytes: &most,
+		Container: containers[0].Name, TailLines: &lines, LimitBytes: &most, SinceSeconds: &seconds,
 	}).Stream(ctx)
 	if err != nil {
 		return nil

@@ -130,6 +130,7 @@ const (
 const (
 	OutOfMemory        Code = "OutOfMemory"
 	GPUOutOfMemory     Code = "GPUOutOfMemory"
+	GPUIdle            Code = "GPUIdle"
 	NoGPUVisible       Code = "NoGPUVisible"
 	MoreSlotsThanGPUs  Code = "MoreSlotsThanGPUs"
 	Killed             Code = "Killed"

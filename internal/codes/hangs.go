@@ -190,6 +190,6 @@ var WaitsOnPurpose = []v1alpha1.Remedy{
 // Throttling is the definition of CPUThrottled while the job runs. It uses {share}.
 var Throttling = Entry{
 	Code: CPUThrottled, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
-	Summary:  "The CPU limit slows {whoLower} down: the kernel stops the ranks for at least {share} % of the time.",
+	Summary:  "The CPU limit slows {whoLower} down: the kernel stops the ranks for at least {share} % of the time in which they need a CPU.",
 	Remedies: Lookup(CPUThrottled).Remedies,
 }

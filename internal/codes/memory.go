@@ -14,7 +14,7 @@ var memory = []Entry{
 	},
 	{
 		Code: MemoryGrowing, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
-		Summary: "Memory grows steadily: {used} of {usedOf} are used, {rate} more per hour. The limit is reached at about {at}.",
+		Summary: "The memory of {whoLower|the pods} grows steadily: {used} of {usedOf} are used, {rate} more per hour. The limit is reached at about {at}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check what the program keeps from step to step, such as a list of losses with their graphs, or batches in a cache. See what each pod uses.", Action: "kubectl odh mpijob top {job} -n {namespace} --history"},
 			{Text: "Write a checkpoint before that time. In a copy of the job, increase the memory limit of each {role}{more}.", Action: memoryLimit, Rerun: true, Changes: setMemory},
@@ -39,6 +39,16 @@ var memory = []Entry{
 				Changes: set("{workerTemplate}.spec.containers[0].resources.limits[nvidia.com/gpu]", "{perWorker}"),
 			},
 			{Text: "If the numbers match, let each rank select the GPU of its local rank.", Action: "torch.cuda.set_device(local_rank)"},
+		},
+	},
+	{
+		Code: GPUIdle, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Summary: "The GPUs of {whoLower|a pod} are idle: in the last 10 minutes, less than 5 % of their time was used.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "See what the job does instead: ranks that load data use CPUs, the network or disks. Then use more data loaders, or faster storage.", Action: "kubectl odh mpijob top {job} -n {namespace} --history"},
+			{Text: "Check that the program uses its GPUs. A framework that was built for other GPUs, or for none, computes on CPUs.", Action: "torch.cuda.is_available()"},
+			ShowStacks,
+			{Text: "If the program needs no GPUs, or fewer, request only those: nobody else can use them.", Action: "{field}.spec.containers[0].resources.limits"},
 		},
 	},
 	{

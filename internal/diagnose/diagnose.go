@@ -39,7 +39,7 @@ var (
 
 	checks = slices.Concat(beforePods, podsRemoved, podsNotStarted, programs, ends, waits)
 	// warnings are what can make a running job fail, or waste its resources.
-	warnings = []check{memoryGrowing, trainingDiverged, deadlineNear, nodesCordoned, throttling}
+	warnings = []check{memoryGrowing, trainingDiverged, deadlineNear, nodesCordoned, throttling, gpusIdle}
 	// queuedChecks and succeededChecks are those of jobs in these phases.
 	queuedChecks    = []check{queued, shortOfQuota}
 	succeededChecks = []check{hostfileIgnored, mixedMPI, notAwaited, unnoticed, rdmaNotUsed, rdmaFallback, throttled, workersIdle, trainingDiverged}

@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"slices"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/podspec"
 )
 
 // gpuFigures are those of GPUs: how large the one is that was full, and how many the pod has asked for.
@@ -23,6 +27,32 @@ func (p *input) gpuFigures(pods []facts.Pod, figures map[string]string) {
 	if gpus == 0 {
 		figures["gpuText"] = " (none requested by the pod)"
 	}
+}
+
+// gpusIdle warns while a job runs that it does not use its GPUs, as the agents measured recently in its pods.
+func gpusIdle(p *input) []Finding {
+	// worth is the share of the time, in percent, below which it is worth a finding.
+	const worth = 5
+	usage := p.Evidence.Used
+	if p.Outcome.Phase != v1alpha1.PhaseRunning || usage == nil || usage.Until.Sub(usage.Since.Time) < agentapi.RecentTime {
+		return nil
+	}
+	var pods []facts.Pod
+	var evidence []string
+	for _, used := range usage.PerPod {
+		pod, m := p.Known(used.Pod), v1alpha1.FindMetric(used.Metrics, v1alpha1.MetricGPU)
+		// A privileged pod sees GPUs that it did not request.
+		if pod == nil || m == nil || m.Recent == nil || 100**m.Recent >= worth*m.Limit || podspec.PodGPUs(pod.Spec) == 0 && len(pod.Spec.ResourceClaims) == 0 {
+			continue
+		}
+		if pods = append(pods, *pod); len(evidence) == 0 {
+			evidence = []string{fmt.Sprintf("Agents: in the last 10 minutes, less than %d %% of the time of the %s in pod %s was used.", worth, phrase.Count(m.Limit/1000, "GPU"), pod.Name)}
+		}
+	}
+	if len(pods) == 0 {
+		return nil
+	}
+	return []Finding{p.find(codes.GPUIdle, pods, map[string]string{"whoLower": lower(subject(pods))}, evidence...)}
 }
 
 // sharedGPUs reports that ranks share GPUs, if there is a problem that this can cause. Some programs share a GPU on

@@ -79,6 +79,41 @@ var (
 	notFoundStatus = regexp.MustCompile(`\b404\b`)
 )
 
+// unreachable and rateLimited are parts of errors, in lower case, of registries that do not respond, or no more.
+var (
+	unreachable = []string{"no such host", "i/o timeout", "connection refused", "dial tcp", "no route to host", "tls handshake", "registryunavailable"}
+	rateLimited = []string{"toomanyrequests", "rate limit"}
+)
+
+// FailingRegistry returns the registry from which a pod cannot pull an image because the registry does not respond, or no more: other jobs may
+// not be able to either. It returns "" if there is none.
+func FailingRegistry(seen jobstate.Observed) string {
+	for _, pod := range seen.AllPods() {
+		for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+			for _, c := range list {
+				if podstatus.ObstacleOf(c) != podstatus.ImageNotPulled || c.Image == "" {
+					continue
+				}
+				// The name of an image can contain anything.
+				message := strings.ToLower(strings.ReplaceAll(c.State.Waiting.Reason+": "+c.State.Waiting.Message, c.Image, ""))
+				if anyIn(message, unreachable...) || anyIn(message, rateLimited...) {
+					return registryOf(c.Image)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// registryOf returns the host of an image's registry.
+func registryOf(image string) string {
+	host, _, found := strings.Cut(image, "/")
+	if found && (strings.ContainsAny(host, ".:") || host == "localhost") {
+		return strings.ToLower(host)
+	}
+	return "docker.io"
+}
+
 // pullFigures tell from a registry's answer, without the name of the image, what is to be done.
 func (p *input) pullFigures(role mpi.Role, message string) map[string]string {
 	const login = "kubectl -n %s create secret docker-registry NAME --docker-server=REGISTRY --docker-username=USER --docker-password=TOKEN"
@@ -102,12 +137,20 @@ func (p *input) pullFigures(role mpi.Role, message string) map[string]string {
 		figures["second"], figures["secondAction"] = "Or check the image name and tag.", p.field(role)+".spec.containers[0].image"
 	case anyIn(lowered, "not found", "manifest unknown", "not present with pull policy"), notFoundStatus.MatchString(lowered):
 		figures["why"] = ": no image with this name and tag in the registry"
-	case anyIn(lowered, "no such host", "i/o timeout", "connection refused", "dial tcp", "no route to host", "tls handshake", "registryunavailable"):
+	case anyIn(lowered, unreachable...):
 		figures["why"] = ": the registry is not reachable from the node"
 		figures["first"] = "Check the registry's host name, and ask the cluster administrator whether nodes can reach it (proxy, mirror)."
-	case anyIn(lowered, "toomanyrequests", "rate limit"):
+		if p.Evidence.RegistryFails {
+			figures["why"] += ", and other jobs cannot pull from it either"
+			figures["first"], figures["firstAction"] = "Ask the cluster administrator whether nodes can reach the registry (proxy, mirror). When it responds, the pods start by themselves.", ""
+		}
+	case anyIn(lowered, rateLimited...):
 		figures["why"] = ": the registry's rate limit is exceeded"
 		figures["first"], figures["firstAction"] = "Wait, or authenticate: reference a pull secret in the pod templates.", "imagePullSecrets: [{name: NAME}]"
+		if p.Evidence.RegistryFails {
+			figures["why"] += ", also for other jobs"
+			figures["second"], figures["secondAction"] = "Ask the cluster administrator for a mirror of the registry, or a login for all nodes.", ""
+		}
 	case anyIn(lowered, "no match for platform", "exec format"):
 		figures["why"] = ": no variant for the node's CPU architecture"
 		figures["first"] = "Build the image for the nodes' CPU architecture, or select suitable nodes."

@@ -12,6 +12,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
@@ -63,6 +64,8 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"image-registry-away-and-no-pull-secret": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`)).with(
 			event("Pod", "pi-worker-0", "FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (team-login); attempting to pull the image may not succeed."))},
 		"image-registry-away": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`))},
+		"image-registry-away-for-all": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`)).with(registryFails)},
+		"image-rate-limit-for-all":    {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `429 Too Many Requests - toomanyrequests: You have reached your pull rate limit.`)).with(registryFails)},
 		"image-always-pulled": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`)).with(func(s *scene) {
 			s.job.Workers.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways
 		})},
@@ -736,4 +739,28 @@ func unreachableWorker(s *scene) {
 		Code: agentapi.Unreachable, Message: "Host pi-worker-1 could not be used: nothing listens.", HostsExpected: 4, SlotsExpected: 8, HostsReached: 3, SlotsFound: 6,
 		Hosts: []agentapi.HostTrouble{{Host: "pi-worker-1", Code: agentapi.Unreachable, Message: "nothing listens at 10.244.1.9:2222 (connection refused): its container has not started, or ended", Seconds: 120}},
 	}, 1)(s)
+}
+
+// registryFails has several other jobs fail to pull from the registry of the job's image.
+func registryFails(s *scene) { s.evidence.RegistryFails = true }
+
+// TestFailingRegistry: only a registry that does not respond, or no more, can fail for all jobs, by its own answer and not by the name of an image.
+func TestFailingRegistry(t *testing.T) {
+	const away, limited = `failed to do request: dial tcp 10.0.0.1:443: i/o timeout`, `Back-off pulling image "me/train": ErrImagePull: toomanyrequests: You have reached your pull rate limit.`
+	for name, test := range map[string]struct{ reason, message, image, want string }{
+		"unreachable":            {"ErrImagePull", away, "Registry.example.com:5000/team/train:1", "registry.example.com:5000"},
+		"with the rate limit":    {"ImagePullBackOff", limited, "me/train", "docker.io"},
+		"unavailable":            {"RegistryUnavailable", "", "localhost/train", "localhost"},
+		"without a host":         {"ErrImagePull", away, "train", "docker.io"},
+		"an image without a tag": {"ErrImagePull", "manifest unknown", "quay.io/me/train", ""},
+		"an odd name":            {"ErrImagePull", `"quay.io/me/i/o timeout": not found`, "quay.io/me/i/o timeout", ""},
+		"pulled":                 {"ContainerCreating", away, "quay.io/me/train", ""},
+	} {
+		pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{
+			{Image: test.image, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: test.reason, Message: test.message}}},
+		}}}
+		if got := diagnose.FailingRegistry(jobstate.Observed{LauncherPods: []*corev1.Pod{pod}}); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
 }

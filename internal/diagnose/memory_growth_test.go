@@ -2,6 +2,7 @@ package diagnose_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,16 +13,18 @@ import (
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
-// memoryUsed is the usage of a job of two workers whose memory has points of a length.
+// memoryUsed is the usage of a job of two workers. The memory of the second has points of a length, and that of the first is constant.
 func memoryUsed(seconds, limit int64, points ...int64) func(*scene) {
 	return func(s *scene) {
+		const constant = 3000
+		sums := series(len(points), func(i int) int64 { return constant + max(0, points[i]) })
 		since := metav1.NewTime(mpitest.Now.Add(-time.Duration(int64(len(points))*seconds) * time.Second))
 		s.evidence.Used = &v1alpha1.Usage{
 			Since: since, PointsSince: since, Until: metav1.NewTime(mpitest.Now), PointSeconds: seconds, Pods: 2,
-			Metrics: []v1alpha1.UsageMetric{{Metric: v1alpha1.MetricMemory, Limit: limit, Points: points}},
+			Metrics: []v1alpha1.UsageMetric{{Metric: v1alpha1.MetricMemory, Limit: 2 * limit, Points: sums}},
 			PerPod: []v1alpha1.PodUsage{
-				{Pod: "pi-worker-0", Metrics: []v1alpha1.UsageMetric{{Metric: v1alpha1.MetricMemory, Max: 100, Limit: 4096}}},
-				{Pod: "pi-worker-1", Metrics: []v1alpha1.UsageMetric{{Metric: v1alpha1.MetricMemory, Max: 200, Limit: 4096}}},
+				{Pod: "pi-worker-0", Metrics: []v1alpha1.UsageMetric{{Metric: v1alpha1.MetricMemory, Max: constant, Limit: limit}}},
+				{Pod: "pi-worker-1", Metrics: []v1alpha1.UsageMetric{{Metric: v1alpha1.MetricMemory, Max: slices.Max(append([]int64{0}, points...)), Limit: limit, Points: points}}},
 			},
 		}
 	}
@@ -37,8 +40,57 @@ func series(count int, value func(i int) int64) (points []int64) {
 
 func TestMemoryGrowing(t *testing.T) {
 	check(t, map[string]expect{
-		"memory-growing": {codes.MemoryGrowing, running(2).with(memoryUsed(40, 8192, series(90, func(i int) int64 { return 500 + 60*int64(i) })...))},
+		"memory-growing":      {codes.MemoryGrowing, running(2).with(memoryUsed(40, 8192, leak...))},
+		"memory-sums-growing": {codes.MemoryGrowing, running(2).with(memoryUsed(40, 8192, leak...), earlierAgents(8192, leak...))},
 	})
+}
+
+// leak is the memory of a pod that uses up 8 GiB in 85 minutes.
+var leak = series(90, func(i int) int64 { return 500 + 60*int64(i) })
+
+// earlierAgents is the usage as agents of earlier versions report it: the sum of all pods has points, and no pod has any.
+func earlierAgents(limit int64, points ...int64) func(*scene) {
+	return func(s *scene) {
+		s.evidence.Used.Metrics[0].Limit, s.evidence.Used.Metrics[0].Points = limit, points
+		for _, pod := range s.evidence.Used.PerPod {
+			pod.Metrics[0].Points = nil
+		}
+	}
+}
+
+// TestMemoryOfWhichPods: the pod that reaches its limit first is judged by its own limit, whatever the others use and may use.
+func TestMemoryOfWhichPods(t *testing.T) {
+	constant := series(90, func(int) int64 { return 4000 })
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.Usage)
+		want   string
+	}{
+		"one of eight": {func(u *v1alpha1.Usage) {
+			u.Pods, u.Metrics[0].Limit = 8, 8*8192
+			u.Metrics[0].Points = series(90, func(i int) int64 { return 7*4000 + leak[i] })
+		}, "pi-worker-1"},
+		"another pod has no limit": {func(u *v1alpha1.Usage) { u.Metrics[0].Limit, u.PerPod[0].Metrics[0].Limit = 0, 0 }, "pi-worker-1"},
+		"the only pod": {func(u *v1alpha1.Usage) {
+			u.Pods, u.PerPod, u.Metrics = 1, u.PerPod[1:], []v1alpha1.UsageMetric{{Metric: v1alpha1.MetricMemory, Limit: 8192, Points: leak}}
+			u.PerPod[0].Metrics[0].Points = nil
+		}, "pi-worker-1"},
+		"only the sum grows": {func(u *v1alpha1.Usage) { u.Metrics[0].Points, u.PerPod[1].Metrics[0].Points = leak, constant }, ""},
+		"a pod that is gone": {func(u *v1alpha1.Usage) { u.PerPod[1].Pod = "pi-worker-7" }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := running(2).with(memoryUsed(40, 8192, leak...))
+			test.change(s.evidence.Used)
+			got := ""
+			for _, f := range s.findings() {
+				if f.Code == codes.MemoryGrowing {
+					got = f.Pod
+				}
+			}
+			if got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
 }
 
 // TestMemoryGrowth: only a steady growth that reaches the limit soon is reported.
@@ -83,8 +135,7 @@ func TestMemoryGrowth(t *testing.T) {
 
 // TestMemoryGrowingWhileRunning: the warning is over when the job has ended.
 func TestMemoryGrowingWhileRunning(t *testing.T) {
-	leak := memoryUsed(40, 8192, series(90, func(i int) int64 { return 500 + 60*int64(i) })...)
-	for _, f := range failed(1, "no").with(leak).findings() {
+	for _, f := range failed(1, "no").with(memoryUsed(40, 8192, leak...)).findings() {
 		if f.Code == codes.MemoryGrowing {
 			t.Errorf("a job that failed has the finding %+v", f)
 		}

@@ -3,7 +3,6 @@ package diagnose
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
@@ -25,20 +24,20 @@ func throttled(p *input) []Finding {
 	return []Finding{f}
 }
 
-// throttling warns while a job runs that CPU limits stop its ranks, as the agents measure in its pods.
+// throttling warns while a job runs that CPU limits stop its ranks, as the agents measured recently in its pods.
 func throttling(p *input) []Finding {
-	// worth is the share of the time, in thousandths, from which it is worth a finding, and atLeast how long it was measured.
-	const worth, atLeast = 200, 5 * time.Minute
+	// worth is the share of the time, in thousandths, from which it is worth a finding.
+	const worth = 200
 	usage := p.Evidence.Used
-	if p.Outcome.Phase != v1alpha1.PhaseRunning || usage == nil || usage.Until.Sub(usage.Since.Time) < atLeast {
+	if p.Outcome.Phase != v1alpha1.PhaseRunning || usage == nil {
 		return nil
 	}
 	var pods []facts.Pod
 	most := int64(0)
 	for _, used := range usage.PerPod {
 		m := v1alpha1.FindMetric(used.Metrics, v1alpha1.MetricThrottled)
-		if pod := p.Known(used.Pod); pod != nil && m != nil && m.Mean >= worth {
-			pods, most = append(pods, *pod), max(most, m.Mean)
+		if pod := p.Known(used.Pod); pod != nil && m != nil && m.Recent != nil && *m.Recent >= worth {
+			pods, most = append(pods, *pod), max(most, *m.Recent)
 		}
 	}
 	if len(pods) == 0 {
@@ -47,7 +46,7 @@ func throttling(p *input) []Finding {
 	// The text stays the same while the share is about the same.
 	share := strconv.FormatInt(most/100*10, 10)
 	f := p.findAs(codes.Throttling, pods, map[string]string{"share": share, "whoLower": lower(subject(pods))})
-	f.Evidence = []string{fmt.Sprintf("Agents: since %s, %s was stopped for at least %s %% of the time.", facts.TimeText(usage.Since.Time), subjectOrMost(pods), share)}
+	f.Evidence = []string{fmt.Sprintf("Agents: in the last 10 minutes, %s was stopped for at least %s %% of the time in which it needed a CPU.", subjectOrMost(pods), share)}
 	return []Finding{f}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -110,26 +111,64 @@ func TestNodeCordoned(t *testing.T) {
 	}
 }
 
-// throttledUsage is the usage of two workers of which the second was stopped for shares of the time, in thousandths.
-func throttledUsage(measured time.Duration, second int64) func(*scene) {
+// recentUsage is the usage of two workers with a metric, in thousandths: the mean of all samples, and that of the last minutes in each worker.
+func recentUsage(metric v1alpha1.MetricName, limit, mean int64, recent ...*int64) func(*scene) {
 	return func(s *scene) {
-		share := func(pod string, mean int64) v1alpha1.PodUsage {
-			return v1alpha1.PodUsage{Pod: pod, Metrics: []v1alpha1.UsageMetric{{Metric: v1alpha1.MetricThrottled, Mean: mean}}}
-		}
-		s.evidence.Used = &v1alpha1.Usage{
-			Since: metav1.NewTime(mpitest.Now.Add(-measured)), Until: metav1.NewTime(mpitest.Now), PerPod: []v1alpha1.PodUsage{share("pi-worker-0", 30), share("pi-worker-1", second), share("another", 900)},
+		s.evidence.Used = &v1alpha1.Usage{Since: metav1.NewTime(mpitest.Now.Add(-5 * time.Hour)), Until: metav1.NewTime(mpitest.Now)}
+		for i, pod := range []string{"pi-worker-0", "pi-worker-1", "another"} {
+			s.evidence.Used.PerPod = append(s.evidence.Used.PerPod, v1alpha1.PodUsage{Pod: pod, Metrics: []v1alpha1.UsageMetric{
+				{Metric: metric, Mean: mean, Limit: limit, Recent: recent[min(i, len(recent)-1)]},
+			}})
 		}
 	}
 }
 
+// TestThrottlingWhileRunning: a CPU limit is worth a warning if it stops ranks now, whatever it did for hours before.
 func TestThrottlingWhileRunning(t *testing.T) {
-	check(t, map[string]expect{"cpu-throttling": {codes.CPUThrottled, running(2).with(throttledUsage(10*time.Minute, 437))}})
+	throttled := func(mean int64, second *int64) func(*scene) {
+		return recentUsage(v1alpha1.MetricThrottled, 0, mean, new(int64(30)), second)
+	}
+	check(t, map[string]expect{"cpu-throttling": {codes.CPUThrottled, running(2).with(throttled(20, new(int64(437))))}})
 	for name, s := range map[string]scene{
-		"less than a fifth": running(2).with(throttledUsage(10*time.Minute, 199)), "for a moment": running(2).with(throttledUsage(4*time.Minute, 437)),
-		"over": running(2).with(throttledUsage(10*time.Minute, 437), succeededLauncher), "not measured": running(2),
+		"less than a fifth": running(2).with(throttled(20, new(int64(199)))), "over for ten minutes": running(2).with(throttled(900, new(int64(10)))),
+		"of an agent of an earlier version, in periods": running(2).with(throttled(950, nil)),
+		"over": running(2).with(throttled(20, new(int64(437))), succeededLauncher), "not measured": running(2),
 	} {
 		for _, f := range s.findings() {
 			if f.Code == codes.CPUThrottled {
+				t.Errorf("%s: %+v", name, f)
+			}
+		}
+	}
+}
+
+// gpus has workers request GPUs of AMD.
+func gpus(s *scene) {
+	for _, worker := range s.seen.Workers {
+		limits := corev1.ResourceList{"amd.com/gpu": resource.MustParse("2")}
+		worker.Pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Limits: limits}}}
+	}
+}
+
+// TestGPUsIdle: GPUs that a pod has requested and does not use now are worth a warning, whatever it did with them before.
+func TestGPUsIdle(t *testing.T) {
+	used := func(mean int64, recent ...*int64) func(*scene) {
+		return recentUsage(v1alpha1.MetricGPU, 2000, mean, recent...)
+	}
+	busy, idle := new(int64(1400)), new(int64(99))
+	check(t, map[string]expect{
+		"gpu-idle":  {codes.GPUIdle, running(2).with(gpus, used(1500, busy, idle))},
+		"gpus-idle": {codes.GPUIdle, running(2).with(gpus, used(0, new(int64(0)), new(int64(0))))},
+	})
+	for name, s := range map[string]scene{
+		"a twentieth is used": running(2).with(gpus, used(90, new(int64(100)))), "they were idle before": running(2).with(gpus, used(10, busy)),
+		"of other jobs, in a privileged pod": running(2).with(used(0, idle)), "the first minutes": running(2).with(gpus, used(0, idle), func(s *scene) {
+			s.evidence.Used.Since = metav1.NewTime(mpitest.Now.Add(-9 * time.Minute))
+		}),
+		"not measured lately": running(2).with(gpus, used(0, nil)), "succeeded": running(2).with(gpus, used(0, idle), succeededLauncher), "not measured": running(2).with(gpus),
+	} {
+		for _, f := range s.findings() {
+			if f.Code == codes.GPUIdle {
 				t.Errorf("%s: %+v", name, f)
 			}
 		}

@@ -44,10 +44,12 @@ type Evidence struct {
 	Usage *agentapi.Usage
 	// KeptLogs are the ends of the logs of all pods of a job that has ended, for its report; nil if they were not read now.
 	KeptLogs *v1alpha1.Logs
-	// Used is the usage in the job's report so far; nil if there is none.
+	// Used is what a running job has used so far, by Usage and the job's report; nil if that is unknown.
 	Used *v1alpha1.Usage
 	// Wait is how long others waited that compare with a job that waits; zero for any other.
 	Wait Wait
+	// RegistryFails is set if several other jobs cannot pull images from the registry of this one either.
+	RegistryFails bool
 }
 
 // How much evidence is gathered for a job.

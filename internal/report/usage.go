@@ -9,23 +9,34 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
 )
+
+// UsageSoFar returns what a running job used by what was observed of it now, and by its report so far: nil if that is unknown.
+func UsageSoFar(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, previous *v1alpha1.JobReport) *v1alpha1.Usage {
+	m := maker{job: job, seen: seen, evidence: evidence, now: second(seen.Now)}
+	if previous != nil {
+		m.before = previous.Status
+	}
+	return m.usage()
+}
 
 // usage returns what the job used: what its agents reported last, while it ran or when its launcher ended. What was reported before is
 // kept, so that pods which ended without a report have one.
 func (m maker) usage() *v1alpha1.Usage {
 	best := m.before.Usage.DeepCopy()
-	reported := func(of agentapi.Usage) {
+	reported := func(of agentapi.Usage, isLast bool) {
 		if next := m.readUsage(of); next != nil {
-			best = laterUsage(best, next)
+			best = laterUsage(best, next, isLast)
 		}
 	}
 	if m.evidence.Usage != nil {
-		reported(*m.evidence.Usage)
+		reported(*m.evidence.Usage, false)
 	}
 	for summary := range m.launcherSummaries() {
 		if summary.Usage != nil {
-			reported(*summary.Usage)
+			reported(*summary.Usage, true)
 		}
 		break // earlier runs are over
 	}
@@ -33,14 +44,14 @@ func (m maker) usage() *v1alpha1.Usage {
 }
 
 // laterUsage returns the later one of two usages. A launcher's last message has room for few points and pods: those of a report of
-// the same run that ended shortly before are kept.
-func laterUsage(before, next *v1alpha1.Usage) *v1alpha1.Usage {
+// the same run that ended shortly before are kept. A running job's are not: with fewer pods than before, they are still later.
+func laterUsage(before, next *v1alpha1.Usage, isLast bool) *v1alpha1.Usage {
 	switch {
 	case before == nil:
 		return next
 	case next.Until.Before(&before.Until):
 		return before
-	case next.Since.Sub(before.Since.Time).Abs() > sameRun:
+	case next.Since.Sub(before.Since.Time).Abs() > sameRun || !isLast:
 		return next
 	}
 	if len(next.PerPod) < len(before.PerPod) && before.Pods == next.Pods {
@@ -51,6 +62,12 @@ func laterUsage(before, next *v1alpha1.Usage) *v1alpha1.Usage {
 	}
 	if next.Until.Equal(&before.Until) && points(before) > points(next) {
 		next.Metrics, next.PointsSince, next.PointSeconds = before.Metrics, before.PointsSince, before.PointSeconds
+	}
+	// They may be of other lengths than the job's, and are of use while the job runs.
+	for _, pod := range next.PerPod {
+		for i := range pod.Metrics {
+			pod.Metrics[i].Points = nil
+		}
 	}
 	return next
 }
@@ -86,10 +103,18 @@ func (m maker) readUsage(told agentapi.Usage) *v1alpha1.Usage {
 	if told.Start > told.Since || told.Start < told.Since-told.Step || len(u.Metrics) == 0 {
 		return nil
 	}
+	hasPoints := false
 	for _, pod := range told.Pods {
-		if name := m.podOfHost(pod.Host); name != "" && len(u.PerPod) < agentapi.MaxUsagePods {
-			u.PerPod = append(u.PerPod, v1alpha1.PodUsage{Pod: name, Metrics: usageMetrics(pod.Metrics, 0)})
+		name := m.podOfHost(pod.Host)
+		if name == "" || len(u.PerPod) == agentapi.MaxUsagePods {
+			continue
 		}
+		used := v1alpha1.PodUsage{Pod: name, Metrics: usageMetrics(pod.Metrics, 0)}
+		memory, points := v1alpha1.FindMetric(used.Metrics, v1alpha1.MetricMemory), memoryPoints(pod.Metrics)
+		if memory != nil && len(points) > 0 && !hasPoints {
+			memory.Points, hasPoints = points, true
+		}
+		u.PerPod = append(u.PerPod, used)
 	}
 	for _, rank := range told.Ranks[:min(len(told.Ranks), agentapi.MaxUsageRanks)] {
 		if rank.Rank >= 0 {
@@ -97,6 +122,14 @@ func (m maker) readUsage(told agentapi.Usage) *v1alpha1.Usage {
 		}
 	}
 	return u
+}
+
+// memoryPoints returns the points of the memory in metrics, if there are not too many.
+func memoryPoints(told []agentapi.MetricUsage) []int64 {
+	if memory := v1alpha1.FindMetric(usageMetrics(told, agentapi.MaxUsagePoints), v1alpha1.MetricMemory); memory != nil {
+		return memory.Points
+	}
+	return nil
 }
 
 // usageMetrics returns the metrics that are known, each once, with at most a number of points.
@@ -109,6 +142,9 @@ func usageMetrics(told []agentapi.MetricUsage, most int) []v1alpha1.UsageMetric 
 		}
 		m := told[i]
 		metric := v1alpha1.UsageMetric{Metric: v1alpha1.MetricName(name), Mean: figure(m.Mean), P95: figure(m.P95), Max: figure(m.Max), Limit: figure(m.Limit)}
+		if m.Recent != nil {
+			metric.Recent = new(figure(*m.Recent))
+		}
 		for _, point := range m.Points[:min(len(m.Points), most)] {
 			metric.Points = append(metric.Points, max(agentapi.NoPoint, min(point, maxFigure)))
 		}

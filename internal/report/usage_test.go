@@ -87,6 +87,45 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestRecentUsageOfPods: what pods used recently, and the memory of the pod that reaches its limit first, are those of the latest report, also
+// if it lists fewer pods. When the job has ended, its last message may list none, and points are of other lengths.
+func TestRecentUsageOfPods(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	running := pods(h.job, corev1.PodRunning, time.Second)
+	recent := func(pods int, share int64, points ...int64) func(*agentapi.Usage) {
+		return func(u *agentapi.Usage) {
+			u.Pods = u.Pods[:pods]
+			for i := range u.Pods {
+				u.Pods[i].Metrics = []agentapi.MetricUsage{
+					{Metric: agentapi.MetricMemory, Max: 200, Limit: 4096, Points: points},
+					{Metric: agentapi.MetricThrottled, Mean: 900, Max: 1000, Recent: new(share)},
+				}
+			}
+		}
+	}
+	check := func(when, want string) {
+		t.Helper()
+		got := ""
+		for _, pod := range h.last.Status.Usage.PerPod {
+			got += fmt.Sprint(pod.Metrics[0].Points, *pod.Metrics[1].Recent, " ")
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", when, got, want)
+		}
+	}
+	h.pass(10*time.Second, running, jobstate.Evidence{})
+	h.pass(75*time.Second, running, jobstate.Evidence{Usage: used(h.job, 5*time.Second, 65*time.Second, 1000, recent(2, 500, 10, -1, 30))})
+	check("of two pods, one has points", "[10 -1 30] 500 [] 500 ")
+	h.pass(140*time.Second, running, jobstate.Evidence{Usage: used(h.job, 5*time.Second, 125*time.Second, 1000, recent(2, -7, make([]int64, 121)...))})
+	check("nonsense", "[] 0 [] 0 ")
+	h.pass(200*time.Second, running, jobstate.Evidence{Usage: used(h.job, 5*time.Second, 190*time.Second, 1000, recent(1, 3, 40, 50, 60))})
+	check("a report that lists fewer pods", "[40 50 60] 3 ")
+	h.pass(260*time.Second, running, jobstate.Evidence{Usage: used(h.job, 5*time.Second, 250*time.Second, 1000, recent(2, 3, 40, 50, 60))})
+	last := used(h.job, 5*time.Second, 280*time.Second, 1000, recent(0, 0))
+	h.pass(285*time.Second, withUsage(ended(pods(h.job, corev1.PodRunning, time.Second), h.job, batchv1.JobComplete, 280*time.Second), last), jobstate.Evidence{})
+	check("the last message lists no pods", "[] 3 [] 3 ")
+}
+
 // TestUsageOfAnotherRun: a later run of the launcher replaces the usage of an earlier one.
 func TestUsageOfAnotherRun(t *testing.T) {
 	h := &history{t: t, job: job(2)}
@@ -156,7 +195,7 @@ func TestHostileUsage(t *testing.T) {
 
 // TestSizeOfUsage: the usage of a job of 64 workers takes a small part of its report, and all pods of a job of 2,000 are still listed.
 func TestSizeOfUsage(t *testing.T) {
-	for workers, most := range map[int32]int{64: 17 << 10, 2000: 17 << 10} {
+	for workers, most := range map[int32]int{64: 18 << 10, 2000: 18 << 10} {
 		h := &history{t: t, job: job(workers)}
 		running := pods(h.job, corev1.PodRunning, time.Second)
 		h.pass(10*time.Second, running, jobstate.Evidence{})
@@ -177,9 +216,10 @@ func TestSizeOfUsage(t *testing.T) {
 				u.Pods = append(u.Pods, agentapi.PodUsage{Host: h.job.WorkerName(i), Metrics: []agentapi.MetricUsage{
 					{Metric: agentapi.MetricCPU, Mean: 31000, P95: 31000, Max: 31000, Limit: 32000},
 					{Metric: agentapi.MetricMemory, Mean: 31000, P95: 31000, Max: 31000, Limit: 32000},
-					{Metric: agentapi.MetricThrottled, Mean: 100, P95: 100, Max: 100},
+					{Metric: agentapi.MetricThrottled, Mean: 100, P95: 100, Max: 100, Recent: new(int64(100))},
 					{Metric: agentapi.MetricNetwork, Mean: 31000, P95: 31000, Max: 31000},
 				}})
+				u.Pods[0].Metrics[1].Points = points
 				u.Ranks = append(u.Ranks, agentapi.RankUse{Rank: int32(i), CPU: 3900, Memory: 4000})
 			}
 		})

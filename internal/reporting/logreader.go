@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/diagnose"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -44,7 +45,18 @@ type logReader struct {
 
 	mu   sync.Mutex
 	jobs map[types.UID]logState
+	// unrecorded are lines with figures that could not be written into the job's report.
+	unrecorded map[types.UID]lateLines
 }
+
+// lateLines are lines with figures that were read until a time.
+type lateLines struct {
+	lines []curves.Line
+	at    time.Time
+}
+
+// maxLateLines is how many lines of a job wait at most until its report can be written.
+const maxLateLines = 1000
 
 // logState is what a job has said.
 type logState struct {
@@ -55,7 +67,7 @@ type logState struct {
 }
 
 func newLogReader(listen func(context.Context, mpi.Job, jobstate.Observed) jobstate.Evidence, every time.Duration) *logReader {
-	return &logReader{gather: listen, every: every, slots: make(chan struct{}, maxReaders), jobs: map[types.UID]logState{}}
+	return &logReader{gather: listen, every: every, slots: make(chan struct{}, maxReaders), jobs: map[types.UID]logState{}, unrecorded: map[types.UID]lateLines{}}
 }
 
 // readIfDue is what a job that runs has said, and after what time it is to be asked again. It does not wait for its turn: if
@@ -87,7 +99,7 @@ func (l *logReader) readIfDue(ctx context.Context, job mpi.Job, seen jobstate.Ob
 	pause = max(pause, turn(len(l.jobs), logsPerSecond))
 	l.mu.Unlock()
 	answer := h.evidence
-	// The report has them, and those of a thousand jobs need much memory.
+	// The report gets them, and those of a thousand jobs need much memory.
 	h.evidence.CurveLines = nil
 	if left := lastOutput(seen, h.evidence).Add(job.Lifecycle.SilentAfter).Sub(seen.Now); left > 0 {
 		// Silence is reported from its first second, and only for a log that was read then.
@@ -143,6 +155,31 @@ func (l *logReader) forget(job types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.jobs, job)
+}
+
+// keepLines keeps the lines with figures of a job whose report could not be written, until takeLines returns them. A later read has only the
+// latest lines.
+func (l *logReader) keepLines(job types.UID, lines []curves.Line, now time.Time) {
+	if len(lines) == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for uid, other := range l.unrecorded {
+		if now.Sub(other.at) > keepUnused {
+			delete(l.unrecorded, uid)
+		}
+	}
+	l.unrecorded[job] = lateLines{lines: lines[max(0, len(lines)-maxLateLines):], at: now}
+}
+
+// takeLines returns the lines of keepLines, and keeps them no longer.
+func (l *logReader) takeLines(job types.UID) []curves.Line {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.unrecorded[job].lines
+	delete(l.unrecorded, job)
+	return lines
 }
 
 // lastOutput is when the pods whose logs were read have last said something or begun to run; zero if none was read.

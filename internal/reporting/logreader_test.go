@@ -3,17 +3,33 @@ package reporting
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/flowcontrol"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/cluster"
+	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/metrics"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -166,7 +182,7 @@ func TestReadsDoNotGrowWithJobs(t *testing.T) {
 	for _, jobs := range []int{300, 1000, 3000} {
 		p := newProgram(time.Hour)
 		p.speaks = true
-		logs := newLogReader(p.listen, 30*time.Second)
+		reader := newLogReader(p.listen, 30*time.Second)
 		usages := 0
 		usage := newUsageReader(func(context.Context, mpi.Job, jobstate.Observed) *agentapi.Usage { usages++; return &agentapi.Usage{} })
 		all := make([]mpi.Job, jobs)
@@ -185,7 +201,7 @@ func TestReadsDoNotGrowWithJobs(t *testing.T) {
 			p.seen.Now = mpitest.Now.Add(after)
 			for _, job := range all {
 				before := len(p.reads)
-				logs.readIfDue(t.Context(), job, p.seen)
+				reader.readIfDue(t.Context(), job, p.seen)
 				readOf[job.UID] += len(p.reads) - before
 				usage.readIfDue(t.Context(), job, p.seen)
 			}
@@ -224,5 +240,111 @@ func TestStallLines(t *testing.T) {
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+// apiWithReports returns an API server without objects.
+func apiWithReports(t *testing.T) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithIndex(&v1alpha1.JobReport{}, reportsByJob, jobOfReport).Build()
+}
+
+// reporterFor returns a reporter that reads nothing.
+func reporterFor(api client.Client) *Reporter {
+	now := clocktesting.NewFakePassiveClock(mpitest.Now)
+	nothing := func(context.Context, mpi.Job, jobstate.Observed) jobstate.Evidence { return jobstate.Evidence{} }
+	return &Reporter{
+		client: api, clock: now, gatherer: cluster.NewGatherer(api, nil, logs.Masker{}, now), Events: record.NewFakeRecorder(100), waitTimes: &waitTimes{},
+		metrics:  metrics.New(metrics.Sources{Records: func() []v1alpha1.JobReport { return nil }}, now),
+		listener: newLogReader(nothing, 30*time.Second), lastLogs: newLastLogs(), jobLogs: newJobLogs(0, nil),
+		usage:        newUsageReader(func(context.Context, mpi.Job, jobstate.Observed) *agentapi.Usage { return nil }),
+		refreshLimit: flowcontrol.NewTokenBucketRateLimiter(refreshesPerSecond, refreshesPerSecond),
+	}
+}
+
+// updateRunning updates the report of a job that runs.
+func updateRunning(t *testing.T, r *Reporter, job mpi.Job, seen jobstate.Observed) error {
+	t.Helper()
+	previous, err := r.Report(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Update(t.Context(), &kubeflow.MPIJob{}, job, seen, nil, jobstate.Outcome{Phase: v1alpha1.PhaseRunning}, previous)
+	return err
+}
+
+// TestFiguresOutliveAConflict: figures that were read when the report could not be written are in the next one, although a later read has only
+// later lines.
+func TestFiguresOutliveAConflict(t *testing.T) {
+	t.Parallel()
+	conflict := false
+	api := interceptor.NewClient(apiWithReports(t), interceptor.Funcs{
+		Patch: func(ctx context.Context, api client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if conflict {
+				return apierrors.NewConflict(schema.GroupResource{Resource: "jobreports"}, object.GetName(), nil)
+			}
+			return api.Patch(ctx, object, patch, options...)
+		},
+	})
+	p := newProgram(time.Hour)
+	// Each read has the lines of the last 20 s, one per second.
+	listen := func(_ context.Context, _ mpi.Job, seen jobstate.Observed) (evidence jobstate.Evidence) {
+		for at := seen.Now.Add(-20 * time.Second); at.Before(seen.Now); at = at.Add(time.Second) {
+			evidence.CurveLines = append(evidence.CurveLines, curves.Line{Time: at, Step: at.Sub(mpitest.Now).Seconds(), Epoch: math.NaN(), Figures: []curves.Figure{{Name: "loss", Value: 1}}})
+		}
+		return evidence
+	}
+	r := reporterFor(api)
+	r.listener = newLogReader(listen, 30*time.Second)
+	update := func(second int) error {
+		p.seen.Now = mpitest.Now.Add(time.Duration(second) * time.Second)
+		return updateRunning(t, r, p.job, p.seen)
+	}
+	for _, step := range []struct {
+		second   int
+		conflict bool
+	}{{30, false}, {60, true}, {61, true}, {90, true}, {91, false}, {120, false}} {
+		if conflict = step.conflict; (update(step.second) != nil) != step.conflict {
+			t.Errorf("after %d s: the report could be written: %v", step.second, step.conflict)
+		}
+	}
+	got, err := r.Report(t.Context(), p.job)
+	if err != nil || got.Status.Curves == nil {
+		t.Fatalf("the report is %+v: %v", got, err)
+	}
+	var want []int64
+	for _, read := range []int64{30, 60, 90, 120} {
+		for step := read - 20; step < read; step++ {
+			want = append(want, step)
+		}
+	}
+	if diff := cmp.Diff(want, got.Status.Curves.Figures[0].At); diff != "" {
+		t.Error(diff)
+	}
+	if len(r.listener.unrecorded) > 0 {
+		t.Errorf("lines are still kept: %+v", r.listener.unrecorded)
+	}
+}
+
+// TestLateLinesAreBounded: a report that can never be written keeps few lines, and those of jobs that are gone are dropped.
+func TestLateLinesAreBounded(t *testing.T) {
+	t.Parallel()
+	l := newLogReader(nil, time.Second)
+	l.keepLines("gone", make([]curves.Line, 5), mpitest.Now)
+	l.keepLines("job", make([]curves.Line, 5*maxLateLines), mpitest.Now.Add(keepUnused+time.Second))
+	if got := len(l.takeLines("gone")); got > 0 {
+		t.Errorf("%d lines of a job that is gone are kept", got)
+	}
+	if got := len(l.takeLines("job")); got != maxLateLines {
+		t.Errorf("%d lines are kept, want %d", got, maxLateLines)
+	}
+	if got := len(l.takeLines("job")); got > 0 {
+		t.Errorf("%d lines are kept although they were taken", got)
 	}
 }

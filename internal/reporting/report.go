@@ -74,6 +74,7 @@ type Reporter struct {
 	Events    record.EventRecorder
 	waitTimes *waitTimes
 	runs      runs
+	pulls     failedPulls
 	tracing   *tracing.Tracing
 	// refreshLimit bounds the writes whose only change is that a job still waits.
 	refreshLimit flowcontrol.PassiveRateLimiter
@@ -217,11 +218,18 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 		}
 	}
 	evidence, listenAgain := r.gatherEvidence(ctx, job, seen, refusals, out, previous)
+	if late := r.listener.takeLines(job.UID); len(late) > 0 {
+		evidence.CurveLines = slices.Concat(late, linesAfter(late[len(late)-1].Time, evidence.CurveLines))
+	}
 	usageAgain := time.Duration(0)
 	if out.Phase == v1alpha1.PhaseRunning {
 		evidence.Usage, usageAgain = r.usage.readIfDue(ctx, job, seen)
 		evidence.Cordoned = r.gatherer.Cordoned(ctx, seen)
-		if previous != nil {
+		switch {
+		case evidence.Usage != nil:
+			// The report of a long job is seldom written for its usage alone.
+			evidence.Used = report.UsageSoFar(job, seen, evidence, previous)
+		case previous != nil:
 			evidence.Used = previous.Status.Usage
 		}
 	} else {
@@ -230,6 +238,9 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	evidence.KeptLogs = r.jobLogs.of(job.UID, out)
 	evidence.Curves = curves.Add(curvesOf(previous), evidence.CurveLines)
 	evidence.Wait = r.waitTimes.waitFor(job, seen, out)
+	if out.Finish == nil {
+		evidence.RegistryFails = r.pulls.areShared(job.UID, diagnose.FailingRegistry(seen), seen.Now)
+	}
 	findings := diagnose.Job(job, seen, evidence, out)
 	if previous != nil && previous.Status.CompletionTime != nil && previous.Status.Phase == out.Phase {
 		// What the job's status kept of its end is in that status's own words.
@@ -243,6 +254,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	r.runs.observe(job, seen, &next)
 	again := nextUpdate(job, seen, out, &next, listenAgain, usageAgain)
 	if worth := report.Changed(previous, next) || report.Reestimated(previous, next) || report.Outdated(previous, next) && r.refreshLimit.TryAccept(); !worth {
+		r.listener.keepLines(job.UID, unrecorded(previous, evidence.CurveLines), seen.Now)
 		return again, nil
 	}
 	var err error
@@ -275,6 +287,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	case !apierrors.IsConflict(err):
 		r.metrics.ReportNotWritten()
 	}
+	r.listener.keepLines(job.UID, unrecorded(previous, evidence.CurveLines), seen.Now)
 	return 0, fmt.Errorf("write report of %s %s: %w", job.Kind, job.Key(), err)
 }
 
@@ -284,6 +297,18 @@ func curvesOf(report *v1alpha1.JobReport) *v1alpha1.TrainingCurves {
 		return nil
 	}
 	return report.Status.Curves
+}
+
+// unrecorded returns the lines with figures that are later than those of a report's curves.
+func unrecorded(report *v1alpha1.JobReport, lines []curves.Line) []curves.Line {
+	if recorded := curvesOf(report); recorded != nil {
+		return linesAfter(recorded.Until.Time, lines)
+	}
+	return lines
+}
+
+func linesAfter(at time.Time, lines []curves.Line) []curves.Line {
+	return slices.DeleteFunc(slices.Clone(lines), func(line curves.Line) bool { return !line.Time.After(at) })
 }
 
 // patch writes a report that was made from one in the cache. The manifest, which the cache does not have, stays unless the new

@@ -2,12 +2,16 @@ package reporting
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
@@ -66,6 +70,46 @@ func TestUsageIsReadWhenDue(t *testing.T) {
 		seen.Now = seen.Now.Add(time.Hour)
 		if got, next := reader.readIfDue(t.Context(), other, seen); got != nil || next != 0 {
 			t.Errorf("%s: the usage is read", name)
+		}
+	}
+}
+
+// TestWarningsFollowTheLatestUsage: a job that has run for days is warned of what its agents have just reported, although its report is seldom
+// written for its usage alone, and no more when it is over.
+func TestWarningsFollowTheLatestUsage(t *testing.T) {
+	t.Parallel()
+	r := reporterFor(apiWithReports(t))
+	var latest *agentapi.Usage
+	r.usage = newUsageReader(func(context.Context, mpi.Job, jobstate.Observed) *agentapi.Usage { return latest })
+	job := mpitest.Job(2)
+	seen := jobstate.Observed{Workers: mpitest.Workers(job, corev1.PodRunning), LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning)}}
+	const ran = 100 * time.Hour
+	for _, worker := range seen.Workers {
+		worker.Pod.CreationTimestamp = metav1.NewTime(mpitest.Now.Add(-ran))
+	}
+	r.usage.jobs[job.UID] = usageState{first: mpitest.Now.Add(-ran), due: mpitest.Now}
+	for i, step := range []struct {
+		recent int64
+		isRead bool
+		want   bool
+	}{{0, true, false}, {500, true, true}, {500, true, true}, {500, false, true}, {10, true, false}, {10, false, false}} {
+		seen.Now = mpitest.Now.Add(time.Duration(i) * agentapi.MaxUsagePause)
+		if latest = nil; step.isRead {
+			since := mpitest.Now.Add(-ran).Unix()
+			latest = &agentapi.Usage{Since: since, Start: since - since%5120, Step: 5120, Until: seen.Now.Unix(), PodCount: 2,
+				Metrics: []agentapi.MetricUsage{{Metric: agentapi.MetricCPU, Mean: 1}},
+				Pods:    []agentapi.PodUsage{{Host: job.WorkerName(1), Metrics: []agentapi.MetricUsage{{Metric: agentapi.MetricThrottled, Mean: 5, Recent: &step.recent}}}},
+			}
+		}
+		if err := updateRunning(t, r, job, seen); err != nil {
+			t.Fatal(err)
+		}
+		report, err := r.Report(t.Context(), job)
+		if err != nil || report.Status.Usage == nil {
+			t.Fatalf("the report is %+v: %v", report, err)
+		}
+		if got := slices.ContainsFunc(report.Status.Findings, func(f v1alpha1.Finding) bool { return f.Code == codes.CPUThrottled && f.Pod == job.WorkerName(1) }); got != step.want {
+			t.Errorf("step %d: it is warned: %v, want %v: %+v", i, got, step.want, report.Status.Findings)
 		}
 	}
 }

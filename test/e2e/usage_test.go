@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -145,6 +147,55 @@ func checkUsage(t *testing.T, usage *v1alpha1.Usage, computes bool) {
 			t.Errorf("rank %d used %.1f s of CPU time in %.0f s", rank.Rank, used, seconds)
 		}
 	}
+}
+
+// leakingProgram has rank 1 keep 1 MiB more every 10 s, and 1 GiB at once when a file exists. The other ranks wait.
+const leakingProgram = `import os, time
+kept = []
+while True:
+    time.sleep(10)
+    if os.environ["OMPI_COMM_WORLD_RANK"] != "1": continue
+    kept.append(b"x" * ((1024 if os.path.exists("/tmp/enough") else 1) << 20))`
+
+// TestMemoryLeak: if one rank of several leaks, the report warns long before its pod is killed, and names it.
+func TestMemoryLeak(t *testing.T) {
+	whenAsked(t, "MemoryLeak")
+	t.Parallel()
+	// limit is reached after more than 40 minutes. The warning needs 20 minutes of samples, and the next reports of the agents and of the operator.
+	const limit, first = "320Mi", 25 * time.Minute
+	namespace := newNamespace(t)
+	job := openMPI(namespace, 3, "mpirun", "-n", "3", "--map-by", "node", "python3", "-c", leakingProgram)
+	worker := &job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.Containers[0]
+	worker.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)}
+	create(t, job)
+	var warning v1alpha1.Finding
+	eventuallyAfter(t, "the report warns of the leak", first, time.Minute, func() error {
+		report := reportOf(t, kubeflow.Kind, namespace, job.Name)
+		if report == nil || report.Status.Phase != v1alpha1.PhaseRunning {
+			return fmt.Errorf("the report is %+v", report)
+		}
+		i := slices.IndexFunc(report.Status.Findings, func(f v1alpha1.Finding) bool { return f.Code == codes.MemoryGrowing })
+		if i < 0 {
+			return fmt.Errorf("its findings are %+v, the usage %+v", report.Status.Findings, report.Status.Usage)
+		}
+		warning = report.Status.Findings[i]
+		return nil
+	})
+	t.Logf("the warning: %s (%v)", warning.Summary, warning.Evidence)
+	const pod = "job-worker-1"
+	if warning.Pod != pod || !slices.Equal(warning.Affected, []string{pod}) || !strings.Contains(warning.Summary, "worker 1") || !strings.Contains(warning.Summary, "of "+limit[:3]+" MiB") {
+		t.Errorf("the warning is %+v, want one of %s and its own limit", warning, pod)
+	}
+	if out, err := exec.CommandContext(t.Context(), "kubectl", "exec", "-n", namespace, pod, "--", "touch", "/tmp/enough").CombinedOutput(); err != nil {
+		t.Fatalf("have the program use up its memory: %v: %s", err, out)
+	}
+	failedWith(t, job, time.Minute)
+	reported(t, kubeflow.Kind, namespace, job.Name, "the pod of the warning was killed", func(status v1alpha1.JobReportStatus) error {
+		if status.Failure == nil || status.Failure.Code != codes.OutOfMemory || status.Failure.Pod != pod {
+			return fmt.Errorf("the cause is %+v", status.Failure)
+		}
+		return nil
+	})
 }
 
 // TestUsageWhileRunning: the record shows what a job used while it runs, and keeps it when the launcher is killed without a last word.

@@ -23,7 +23,7 @@ func ReadUsage(root string, r *usage.Reading) {
 func readUsage2(root string, r *usage.Reading) {
 	file := func(name string) string { return filepath.Join(root, name) }
 	cpu := values(file("cpu.stat"))
-	addCPU(r, float64(cpu["usage_usec"])/1000, cpu)
+	addCPU(r, float64(cpu["usage_usec"])/1000, float64(cpu["throttled_usec"])/1000, cpu)
 	quota, period, _ := strings.Cut(text(file("cpu.max")), " ")
 	addCPULimit(r, parse(quota), parse(period))
 	memory := values(file("memory.stat"))
@@ -43,7 +43,7 @@ func readUsage2(root string, r *usage.Reading) {
 func readUsage1(root string, r *usage.Reading) {
 	cpu := values(filepath.Join(root, "cpu", "cpu.stat"))
 	if used := cpuTime1(root); used > 0 {
-		addCPU(r, float64(used)/1e6, cpu)
+		addCPU(r, float64(used)/1e6, float64(cpu["throttled_time"])/1e6, cpu)
 	}
 	addCPULimit(r, number(filepath.Join(root, "cpu", "cpu.cfs_quota_us")), number(filepath.Join(root, "cpu", "cpu.cfs_period_us")))
 	memory := values(filepath.Join(root, "memory", "memory.stat"))
@@ -57,11 +57,14 @@ func readUsage1(root string, r *usage.Reading) {
 	}
 }
 
-// addCPU adds the CPU time in milliseconds, and the periods of the CPU limit.
-func addCPU(r *usage.Reading, milliseconds float64, stat map[string]int64) {
-	r.Counters[agentapi.MetricCPU] = usage.Counter{Count: milliseconds, PerSecond: true}
+// addCPU adds the CPU time and the time for which the CPU limit stopped processes, in milliseconds. The kernel adds up the latter over the
+// CPUs on which processes were stopped, as it does the former: together, they are the time that the processes needed. The share of
+// periods in which it stopped any (nr_throttled of nr_periods) shows little: processes that use all of their limit are stopped at the end of
+// each period, if only for a moment.
+func addCPU(r *usage.Reading, used, throttled float64, stat map[string]int64) {
+	r.Counters[agentapi.MetricCPU] = usage.Counter{Count: used, PerSecond: true}
 	if _, known := stat["nr_periods"]; known {
-		r.Counters[agentapi.MetricThrottled] = usage.Counter{Count: 1000 * float64(stat["nr_throttled"]), Of: float64(stat["nr_periods"])}
+		r.Counters[agentapi.MetricThrottled] = usage.Counter{Count: 1000 * throttled, Of: used + throttled}
 	}
 }
 

@@ -1,9 +1,11 @@
 package cgroup_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -21,7 +23,7 @@ func TestReadUsage(t *testing.T) {
 	}{
 		"version 2": {
 			map[string]string{
-				"cpu.stat": "usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\nnr_periods 40\nnr_throttled 3\nthrottled_usec 77\n",
+				"cpu.stat": "usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\nnr_periods 40\nnr_throttled 30\nthrottled_usec 500000\n",
 				"cpu.max":  "150000 100000\n", "memory.events": "oom_kill 0\n", "memory.current": "104857600\n", "memory.max": "209715200\n",
 				"memory.stat":  "anon 1\ninactive_file 10485760\npgmajfault 7\n",
 				"cpu.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=3000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1\n",
@@ -30,7 +32,7 @@ func TestReadUsage(t *testing.T) {
 			},
 			usage.Reading{
 				Counters: map[agentapi.Metric]usage.Counter{
-					agentapi.MetricCPU: perSecond(2500), agentapi.MetricThrottled: {Count: 3000, Of: 40}, agentapi.MetricMajorFaults: perSecond(420),
+					agentapi.MetricCPU: perSecond(2500), agentapi.MetricThrottled: {Count: 500_000, Of: 3000}, agentapi.MetricMajorFaults: perSecond(420),
 					agentapi.MetricCPUPressure: perSecond(3), agentapi.MetricIOPressure: perSecond(5), agentapi.MetricIO: perSecond(4),
 				},
 				Gauges: map[agentapi.Metric]int64{agentapi.MetricMemory: 90},
@@ -46,7 +48,7 @@ func TestReadUsage(t *testing.T) {
 		},
 		"version 1": {
 			map[string]string{
-				"cpuacct/cpuacct.usage": "2500000000\n", "cpu/cpu.stat": "nr_periods 40\nnr_throttled 3\nthrottled_time 77\n",
+				"cpuacct/cpuacct.usage": "2500000000\n", "cpu/cpu.stat": "nr_periods 40\nnr_throttled 30\nthrottled_time 500000000\n",
 				"cpu/cpu.cfs_quota_us": "150000\n", "cpu/cpu.cfs_period_us": "100000\n",
 				"memory/memory.usage_in_bytes": "104857600\n", "memory/memory.limit_in_bytes": "9223372036854771712\n",
 				"memory/memory.stat":                              "inactive_file 1\ntotal_inactive_file 10485760\ntotal_pgmajfault 7\n",
@@ -54,7 +56,7 @@ func TestReadUsage(t *testing.T) {
 			},
 			usage.Reading{
 				Counters: map[agentapi.Metric]usage.Counter{
-					agentapi.MetricCPU: perSecond(2500), agentapi.MetricThrottled: {Count: 3000, Of: 40}, agentapi.MetricMajorFaults: perSecond(420), agentapi.MetricIO: perSecond(4),
+					agentapi.MetricCPU: perSecond(2500), agentapi.MetricThrottled: {Count: 500_000, Of: 3000}, agentapi.MetricMajorFaults: perSecond(420), agentapi.MetricIO: perSecond(4),
 				},
 				Gauges: map[agentapi.Metric]int64{agentapi.MetricMemory: 90}, Limits: map[agentapi.Metric]int64{agentapi.MetricCPU: 1500},
 			},
@@ -62,7 +64,7 @@ func TestReadUsage(t *testing.T) {
 		"version 1 without a CPU limit, in one folder": {
 			map[string]string{"cpu/cpuacct.usage": "1000000\n", "cpu/cpu.stat": "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n", "cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"},
 			usage.Reading{
-				Counters: map[agentapi.Metric]usage.Counter{agentapi.MetricCPU: perSecond(1), agentapi.MetricThrottled: {}},
+				Counters: map[agentapi.Metric]usage.Counter{agentapi.MetricCPU: perSecond(1), agentapi.MetricThrottled: {Of: 1}},
 				Gauges:   map[agentapi.Metric]int64{}, Limits: map[agentapi.Metric]int64{},
 			},
 		},
@@ -85,6 +87,45 @@ func TestReadUsage(t *testing.T) {
 			cgroup.ReadUsage(root, &r)
 			if diff := cmp.Diff(test.want, r); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestThrottledShare: the share of the time that processes needed in which the CPU limit stopped them, whatever the number of periods in
+// which it stopped any.
+func TestThrottledShare(t *testing.T) {
+	t.Parallel()
+	const before = "usage_usec 1000000\nnr_periods 100\nnr_throttled 10\nthrottled_usec 200000\n"
+	for name, test := range map[string]struct {
+		after string
+		want  float64
+	}{
+		// Four ranks that poll and the agent, with a limit of 4 CPUs: the limit is used up a moment before the end of nearly each period.
+		"for a moment of each period": {"usage_usec 41000000\nnr_periods 200\nnr_throttled 105\nthrottled_usec 600000\n", 10},
+		// A process with a tenth of a CPU.
+		"nearly always": {"usage_usec 2000000\nnr_periods 200\nnr_throttled 110\nthrottled_usec 9200000\n", 900},
+		// 16 threads on as many CPUs, with a limit of 4 CPUs.
+		"on many CPUs":     {"usage_usec 41000000\nnr_periods 200\nnr_throttled 110\nthrottled_usec 120200000\n", 750},
+		"nothing was used": {before, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			read := func(stat string, second int) usage.Reading {
+				root := t.TempDir()
+				for path, text := range map[string]string{"cpu.stat": stat, "cpu.max": "400000 100000\n", "memory.events": "oom_kill 0\n"} {
+					if err := os.WriteFile(filepath.Join(root, path), []byte(text), 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				r := newReading()
+				r.At = time.Unix(int64(second), 0)
+				cgroup.ReadUsage(root, &r)
+				return r
+			}
+			sample, _ := usage.NewSample(read(before, 0), read(test.after, 10))
+			if got := sample.Values[agentapi.MetricThrottled]; math.Abs(got-test.want) > 1 {
+				t.Errorf("%g thousandths, want %g", got, test.want)
 			}
 		})
 	}

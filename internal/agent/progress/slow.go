@@ -9,8 +9,9 @@ import (
 
 // Counts are what the kernel has counted of a pod by now that shows why its ranks are slow. Each is 0 if it is not counted.
 type Counts struct {
-	// Periods are those of the CPU limit, and Throttled those of them in which processes were stopped.
-	Periods, Throttled float64
+	// Needed is the CPU time that processes used, with the time for which the CPU limit stopped them, and Throttled the latter, in
+	// milliseconds.
+	Needed, Throttled float64
 	// Faults are the page faults that read from a disk.
 	Faults float64
 }
@@ -51,8 +52,8 @@ func (w *slowWatch) next(counts Counts, queued float64, now time.Time) *agentapi
 		return nil
 	}
 	slow := agentapi.Slowness{}
-	if periods := counts.Periods - first.counts.Periods; periods > 0 {
-		slow.Throttled = tens((counts.Throttled-first.counts.Throttled)/periods, slowThrottled)
+	if needed := counts.Needed - first.counts.Needed; needed > 0 {
+		slow.Throttled = tens((counts.Throttled-first.counts.Throttled)/needed, slowThrottled)
 	}
 	if faults := (counts.Faults - first.counts.Faults) / seconds; faults >= slowFaults {
 		slow.Faults = int32(min(faults, 1e6)) / slowFaults * slowFaults

@@ -18,10 +18,10 @@ func TestSlowWatch(t *testing.T) {
 		queued float64
 		want   *agentapi.Slowness
 	}{
-		"nothing":                  {Counts{Periods: 10, Throttled: 1, Faults: 3}, 0.4, nil},
+		"nothing":                  {Counts{Needed: 10, Throttled: 1, Faults: 3}, 0.4, nil},
 		"no limit":                 {Counts{}, 0, nil},
-		"throttled":                {Counts{Periods: 10, Throttled: 4.3}, 0.1, &agentapi.Slowness{Since: 1000, Throttled: 40}},
-		"always throttled":         {Counts{Periods: 10, Throttled: 10}, 1, &agentapi.Slowness{Since: 1000, Throttled: 100, Queued: 100}},
+		"throttled":                {Counts{Needed: 10, Throttled: 4.3}, 0.1, &agentapi.Slowness{Since: 1000, Throttled: 40}},
+		"always throttled":         {Counts{Needed: 10, Throttled: 10}, 1, &agentapi.Slowness{Since: 1000, Throttled: 100, Queued: 100}},
 		"reads memory from a disk": {Counts{Faults: 170}, 0, &agentapi.Slowness{Since: 1000, Faults: 150}},
 		"waits for a CPU":          {Counts{}, 0.67, &agentapi.Slowness{Since: 1000, Queued: 60}},
 	} {
@@ -29,7 +29,7 @@ func TestSlowWatch(t *testing.T) {
 			var w slowWatch
 			for i := range 40 {
 				seconds := float64(i) * SamplePeriod.Seconds()
-				counts := Counts{Periods: test.per.Periods * seconds, Throttled: test.per.Throttled * seconds, Faults: test.per.Faults * seconds}
+				counts := Counts{Needed: test.per.Needed * seconds, Throttled: test.per.Throttled * seconds, Faults: test.per.Faults * seconds}
 				got, want := w.next(counts, test.queued, start.Add(time.Duration(i)*SamplePeriod)), test.want
 				if i < latestSamples/2 {
 					want = nil

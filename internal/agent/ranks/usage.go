@@ -136,9 +136,9 @@ func startedBy(ranks map[int]int32) map[int][]int {
 func podCounts(root string) progress.Counts {
 	reading := usage.Reading{Counters: map[agentapi.Metric]usage.Counter{}, Gauges: map[agentapi.Metric]int64{}, Limits: map[agentapi.Metric]int64{}}
 	cgroup.ReadUsage(root, &reading)
-	// Their units are thousandths of periods, and faults by the minute.
+	// Their units are thousandths, and faults by the minute.
 	throttled := reading.Counters[agentapi.MetricThrottled]
-	return progress.Counts{Periods: throttled.Of, Throttled: throttled.Count / 1000, Faults: reading.Counters[agentapi.MetricMajorFaults].Count / 60}
+	return progress.Counts{Needed: throttled.Of, Throttled: throttled.Count / 1000, Faults: reading.Counters[agentapi.MetricMajorFaults].Count / 60}
 }
 
 // NetworkBytes returns the number of bytes that this pod has sent and received.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"time"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -38,21 +39,69 @@ func Job(hosts []agentapi.HostUsage) (agentapi.Usage, bool) {
 			job.Metrics = append(job.Metrics, m)
 		}
 	}
-	job.Pods, job.Ranks = someOf(pods(hosts), agentapi.MaxUsagePods, podFigures), someOf(job.Ranks, agentapi.MaxUsageRanks, rankFigures)
+	all := pods(hosts, job.Until)
+	if i, points := nearestLimit(hosts, job, first, last); i >= 0 {
+		all[i].Metrics[memoryOf(all[i])].Points = points
+	}
+	job.Pods, job.Ranks = podsOf(all, agentapi.MaxUsagePods), ranksOf(job.Ranks, agentapi.MaxUsageRanks)
 	slices.SortStableFunc(job.Ranks, func(a, b agentapi.RankUse) int { return cmp.Compare(a.Rank, b.Rank) })
 	return job, true
 }
 
-// podFigures and rankFigures are the figures by which pods and ranks differ.
-func podFigures(p agentapi.PodUsage) (values []int64) {
-	for _, metric := range podMetrics {
-		m, _ := find(p.Metrics, metric)
-		values = append(values, m.Mean, m.Max)
-	}
-	return values
+// podsOf returns at most a number of pods: the one whose memory has points, and those that differ most from the others.
+func podsOf(all []agentapi.PodUsage, most int) []agentapi.PodUsage {
+	return someOf(all, most, func(p agentapi.PodUsage) (values []int64) {
+		for _, metric := range podMetrics {
+			m, _ := find(p.Metrics, metric)
+			recent := int64(0)
+			if m.Recent != nil {
+				recent = *m.Recent
+			}
+			values = append(values, m.Mean, m.Max, recent)
+		}
+		return values
+	}, func(p agentapi.PodUsage) bool { i := memoryOf(p); return i >= 0 && len(p.Metrics[i].Points) > 0 })
 }
 
-func rankFigures(r agentapi.RankUse) []int64 { return []int64{r.CPU, r.Memory} }
+// ranksOf returns at most a number of ranks: those that differ most from the others.
+func ranksOf(all []agentapi.RankUse, most int) []agentapi.RankUse {
+	return someOf(all, most, func(r agentapi.RankUse) []int64 { return []int64{r.CPU, r.Memory} }, func(agentapi.RankUse) bool { return false })
+}
+
+// memoryOf returns the index of a pod's memory in its metrics; -1 if it was not measured.
+func memoryOf(p agentapi.PodUsage) int {
+	return slices.IndexFunc(p.Metrics, func(m agentapi.MetricUsage) bool { return m.Metric == agentapi.MetricMemory })
+}
+
+// isSilent reports whether a host reports no more by a time, in seconds since 1970: it has ended, or was lost. Hosts report every half minute,
+// and the clocks of their nodes may differ by minutes.
+func isSilent(h agentapi.HostUsage, until int64) bool { return until-h.Usage.Until > 5*60 }
+
+// nearestLimit returns which of several hosts reaches its memory limit first, with the points of its memory; -1 if none has a limit. If
+// none grows, it is the one that has used the largest part of its limit.
+func nearestLimit(hosts []agentapi.HostUsage, job agentapi.Usage, first, last int64) (nearest int, points []int64) {
+	nearest = -1
+	if len(hosts) == 1 {
+		return nearest, nil // its points are the job's
+	}
+	soonest, fullest := time.Duration(math.MaxInt64), 0.0
+	for i, h := range hosts {
+		m, measured := find(h.Usage.Metrics, agentapi.MetricMemory)
+		if !measured || m.Limit <= 0 || isSilent(h, job.Until) {
+			continue
+		}
+		own := pointsOf(h.Usage, m, job.Step, first, last)
+		full := float64(m.Max) / float64(m.Limit)
+		growth, grows := agentapi.GrowthOf(own, job.Step, m.Limit)
+		if grows && growth.Left < soonest || soonest == math.MaxInt64 && (nearest < 0 || full > fullest) {
+			nearest, points, fullest = i, own, full
+			if grows {
+				soonest = growth.Left
+			}
+		}
+	}
+	return nearest, points
+}
 
 // isWhole reports whether a host's usage can be added up. Any process of the job can write one.
 func isWhole(h agentapi.HostUsage) bool {
@@ -75,7 +124,7 @@ func span(hosts []agentapi.HostUsage, step int64) (first, last int64) {
 	return first, last
 }
 
-// sum adds up a metric of all hosts; false if none measured it, or if it was always 0.
+// sum adds up a metric of all hosts; false if none measured it, or if it was always 0 and that says nothing.
 func sum(hosts []agentapi.HostUsage, metric agentapi.Metric, step, first, last int64) (agentapi.MetricUsage, bool) {
 	total := agentapi.MetricUsage{Metric: metric}
 	sums, counts := make([]float64, last-first+1), make([]int, last-first+1)
@@ -101,8 +150,7 @@ func sum(hosts []agentapi.HostUsage, metric agentapi.Metric, step, first, last i
 	if limited < measured || metric.IsShare() {
 		total.Limit = 0
 	}
-	always := metric == agentapi.MetricCPU || metric == agentapi.MetricMemory
-	if measured == 0 || total.Max == 0 && !always {
+	if measured == 0 || total.Max == 0 && !isAlwaysKept(metric) {
 		return total, false
 	}
 	points, known := sumPoints(sums, counts, metric.IsShare())
@@ -113,6 +161,11 @@ func sum(hosts []agentapi.HostUsage, metric agentapi.Metric, step, first, last i
 		total.Points = points
 	}
 	return total, true
+}
+
+// isAlwaysKept reports whether a metric is reported also if it was always 0.
+func isAlwaysKept(metric agentapi.Metric) bool {
+	return slices.Contains([]agentapi.Metric{agentapi.MetricCPU, agentapi.MetricMemory, agentapi.MetricGPU}, metric)
 }
 
 // sumPoints returns the points of sums of so many values each, or of their means, and those that are known.
@@ -142,6 +195,18 @@ func coarse(u agentapi.Usage, m agentapi.MetricUsage, step, first, last int64) [
 	return points
 }
 
+// pointsOf returns a metric's points in those of another length, as they are reported.
+func pointsOf(u agentapi.Usage, m agentapi.MetricUsage, step, first, last int64) (points []int64) {
+	for _, w := range coarse(u, m, step, first, last) {
+		value := int64(agentapi.NoPoint)
+		if w.seconds > 0 {
+			value = round(w.sum / w.seconds)
+		}
+		points = append(points, value)
+	}
+	return points
+}
+
 // figures returns the mean, the 95th percentile and the maximum of points.
 func figures(points []int64) (mean, p95, most int64) {
 	if len(points) == 0 {
@@ -155,15 +220,18 @@ func figures(points []int64) (mean, p95, most int64) {
 	return round(total / float64(len(sorted))), sorted[nearest], sorted[len(sorted)-1]
 }
 
-// pods returns the figures of each host, without points.
-func pods(hosts []agentapi.HostUsage) []agentapi.PodUsage {
+// pods returns the figures of each host, without points. What hosts used recently that report no more by a time is not known.
+func pods(hosts []agentapi.HostUsage, until int64) []agentapi.PodUsage {
 	var all []agentapi.PodUsage
 	for _, h := range hosts {
 		pod := agentapi.PodUsage{Host: h.Host}
 		for _, metric := range podMetrics {
 			m, is := find(h.Usage.Metrics, metric)
-			if is && (m.Max > 0 || metric == agentapi.MetricCPU || metric == agentapi.MetricMemory) {
+			if is && (m.Max > 0 || isAlwaysKept(metric)) {
 				m.Points = nil
+				if isSilent(h, until) {
+					m.Recent = nil
+				}
 				pod.Metrics = append(pod.Metrics, m)
 			}
 		}
@@ -172,8 +240,9 @@ func pods(hosts []agentapi.HostUsage) []agentapi.PodUsage {
 	return all
 }
 
-// someOf returns at most a number of entries, in their order: those that differ most from the others in one of their values.
-func someOf[T any](all []T, most int, values func(T) []int64) []T {
+// someOf returns at most a number of entries, in their order: first of all the ones that are wanted, then those that differ most from the
+// others in one of their values.
+func someOf[T any](all []T, most int, values func(T) []int64, isWanted func(T) bool) []T {
 	if len(all) <= most {
 		return all
 	}
@@ -191,6 +260,11 @@ func someOf[T any](all []T, most int, values func(T) []int64) []T {
 		median := float64(sorted[len(sorted)/2])
 		for i, row := range of {
 			differs[i] = max(differs[i], math.Abs(float64(row[column])-median)/max(1, median))
+		}
+	}
+	for i, entry := range all {
+		if isWanted(entry) {
+			differs[i] = math.Inf(1)
 		}
 	}
 	order := make([]int, len(all))
@@ -241,7 +315,7 @@ func Within(u agentapi.Usage, bytes int) *agentapi.Usage {
 			profile.Ranks, profile.Calls = profileRanks(profile.Ranks, profile.Late, most.entries), profile.Calls[:min(len(profile.Calls), most.calls)]
 			shorter.Profile = &profile
 		}
-		shorter.Pods, shorter.Ranks = someOf(u.Pods, most.entries, podFigures), someOf(u.Ranks, most.entries, rankFigures)
+		shorter.Pods, shorter.Ranks = podsOf(shorter.Pods, most.entries), ranksOf(u.Ranks, most.entries)
 		if data, err := json.Marshal(shorter); err == nil && len(data) <= bytes {
 			return &shorter
 		}
@@ -251,25 +325,25 @@ func Within(u agentapi.Usage, bytes int) *agentapi.Usage {
 
 // withPoints returns a usage with at most a number of points.
 func withPoints(u agentapi.Usage, most int) agentapi.Usage {
-	u.Metrics = slices.Clone(u.Metrics)
 	hosts, step := []agentapi.HostUsage{{Usage: u}}, u.Step
 	first, last := span(hosts, step)
 	for most > 0 && last-first >= int64(most) {
 		step *= 2
 		first, last = span(hosts, step)
 	}
-	for i, m := range u.Metrics {
-		u.Metrics[i].Points = nil
-		if most == 0 || len(m.Points) == 0 {
-			continue
-		}
-		for _, w := range coarse(u, m, step, first, last) {
-			value := int64(agentapi.NoPoint)
-			if w.seconds > 0 {
-				value = round(w.sum / w.seconds)
+	shorten := func(metrics []agentapi.MetricUsage) []agentapi.MetricUsage {
+		metrics = slices.Clone(metrics)
+		for i, m := range metrics {
+			metrics[i].Points = nil
+			if most > 0 && len(m.Points) > 0 {
+				metrics[i].Points = pointsOf(u, m, step, first, last)
 			}
-			u.Metrics[i].Points = append(u.Metrics[i].Points, value)
 		}
+		return metrics
+	}
+	u.Metrics, u.Pods = shorten(u.Metrics), slices.Clone(u.Pods)
+	for i, pod := range u.Pods {
+		u.Pods[i].Metrics = shorten(pod.Metrics)
 	}
 	u.Start, u.Step = first*step, step
 	return u

@@ -87,17 +87,8 @@ func lastRun(hosts []agentapi.HostUsage) (name string, began int64, count int32)
 
 // profileRanks returns at most a number of ranks: the one that others wait for, and those that differ most from the others.
 func profileRanks(ranks []agentapi.RankProfile, late *agentapi.LateRank, most int) []agentapi.RankProfile {
-	kept := someOf(ranks, most, func(r agentapi.RankProfile) []int64 { return []int64{r.Computation(), r.Communication} })
-	if late == nil || most == 0 || slices.ContainsFunc(kept, func(r agentapi.RankProfile) bool { return r.Rank == late.Rank }) {
-		return kept
-	}
-	i := slices.IndexFunc(ranks, func(r agentapi.RankProfile) bool { return r.Rank == late.Rank })
-	if i < 0 {
-		return kept
-	}
-	kept = append(slices.Clone(kept[:most-1]), ranks[i])
-	slices.SortFunc(kept, func(a, b agentapi.RankProfile) int { return cmp.Compare(a.Rank, b.Rank) })
-	return kept
+	return someOf(ranks, most, func(r agentapi.RankProfile) []int64 { return []int64{r.Computation(), r.Communication} },
+		func(r agentapi.RankProfile) bool { return late != nil && r.Rank == late.Rank })
 }
 
 // lateRank returns the rank that the others may wait for: the one with the least time in functions of MPI, if the median of the others has

@@ -18,7 +18,7 @@ type Reading struct {
 	Limits map[agentapi.Metric]int64
 }
 
-// Counter is a count of a metric. The metric's value is what was added to Count, by what was added to Of: seconds, or periods.
+// Counter is a count of a metric. The metric's value is what was added to Count, by what was added to Of, or by the seconds.
 type Counter struct {
 	Count float64
 	// Of is the count that the value relates to; if PerSecond is set, it is the time of the reading.
@@ -49,7 +49,7 @@ func NewSample(before, after Reading) (Sample, bool) {
 		switch {
 		case !known || added < 0 || of < 0:
 		case of == 0 && added == 0:
-			// No period has begun: nothing was throttled.
+			// Nothing needed a CPU: nothing was throttled.
 			s.Values[metric] = 0
 		case of > 0:
 			s.Values[metric] = added / of

@@ -21,6 +21,8 @@ type Series struct {
 	metrics     map[agentapi.Metric]*distribution
 	limits      map[agentapi.Metric]int64
 	since, to   time.Time
+	// recent are the samples of the last agentapi.RecentTime.
+	recent []Sample
 }
 
 // weighted is a sum of values by the seconds for which each applied.
@@ -63,6 +65,24 @@ func (s *Series) Add(sample Sample, limits map[agentapi.Metric]int64) {
 		}
 		s.metrics[metric].add(value, sample.To.Sub(sample.From).Seconds())
 	}
+	s.recent = append(s.recent, sample)
+	for !s.recent[0].To.After(s.to.Add(-agentapi.RecentTime)) {
+		s.recent = s.recent[1:]
+	}
+}
+
+// recently returns the mean of a metric in the last agentapi.RecentTime; nil if it was measured for less than half of it.
+func (s *Series) recently(metric agentapi.Metric) *int64 {
+	var all weighted
+	for _, sample := range s.recent {
+		if value, measured := sample.Values[metric]; measured {
+			all.add(value, sample.To.Sub(sample.From).Seconds())
+		}
+	}
+	if all.seconds < (agentapi.RecentTime / 2).Seconds() {
+		return nil
+	}
+	return new(round(all.sum / all.seconds))
 }
 
 // lastOf returns the number of the point in which a time ends.
@@ -110,6 +130,9 @@ func (s *Series) Usage() (agentapi.Usage, bool) {
 				value = round(w.sum / w.seconds)
 			}
 			m.Points = append(m.Points, value)
+		}
+		if slices.Contains(agentapi.RecentMetrics(), metric) {
+			m.Recent = s.recently(metric)
 		}
 		u.Metrics = append(u.Metrics, m)
 	}

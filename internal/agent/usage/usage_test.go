@@ -143,6 +143,47 @@ func cmpFloat(a, b float64) int {
 	return 0
 }
 
+// TestRecent: what began lately, or is over, shows in the mean of the last ten minutes.
+func TestRecent(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		// shares are how long each share of the time lasted, in minutes.
+		shares [][2]int
+		want   string
+	}{
+		"too short":             {[][2]int{{4, 500}}, "none"},
+		"from the start":        {[][2]int{{6, 500}}, "500"},
+		"began hours later":     {[][2]int{{300, 0}, {10, 500}}, "500"},
+		"began a moment ago":    {[][2]int{{300, 0}, {5, 500}}, "250"},
+		"over after many hours": {[][2]int{{300, 900}, {10, 0}}, "0"},
+		"not measured lately":   {[][2]int{{300, 900}, {10, -1}}, "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s usage.Series
+			at := begin
+			for _, share := range test.shares {
+				for range share[0] * 6 {
+					sample := usage.Sample{From: at, To: at.Add(10 * time.Second), Values: map[agentapi.Metric]float64{agentapi.MetricCPU: 1}}
+					if share[1] >= 0 {
+						sample.Values[agentapi.MetricThrottled] = float64(share[1])
+					}
+					s.Add(sample, nil)
+					at = sample.To
+				}
+			}
+			u, _ := s.Usage()
+			got := "none"
+			if recent := u.Metrics[1].Recent; recent != nil {
+				got = fmt.Sprint(*recent)
+			}
+			if got != test.want || u.Metrics[0].Recent != nil {
+				t.Errorf("%s, want %s: %+v", got, test.want, u.Metrics)
+			}
+		})
+	}
+}
+
 func TestSeriesLeavesOutSamplesThatGoBack(t *testing.T) {
 	t.Parallel()
 	var s usage.Series
@@ -258,6 +299,108 @@ func TestJob(t *testing.T) {
 	}
 	if _, ok := usage.Job(nil); ok {
 		t.Error("a job without hosts has a usage")
+	}
+}
+
+// withMemory is a host whose memory has points of 10 s, from a second on.
+func withMemory(name string, start, limit int64, points ...int64) agentapi.HostUsage {
+	h := host(name, start, 10, 0, points...)
+	h.Usage.Metrics[1] = agentapi.MetricUsage{Metric: agentapi.MetricMemory, Max: slices.Max(points), Limit: limit, Points: points}
+	return h
+}
+
+// series returns 120 points that begin with an amount and grow.
+func series(begin, growth int64) (points []int64) {
+	for i := range int64(120) {
+		points = append(points, begin+growth*i)
+	}
+	return points
+}
+
+// TestNearestLimit: of several pods, the one whose memory reaches its limit first has points, whatever the others use.
+func TestNearestLimit(t *testing.T) {
+	t.Parallel()
+	flat := func(i int) agentapi.HostUsage { return withMemory(fmt.Sprint("flat-", i), 0, 8192, series(7000, 0)...) }
+	seven := []agentapi.HostUsage{flat(0), flat(1), flat(2), flat(3), flat(4), flat(5), flat(6)}
+	unlimited := withMemory("unlimited", 0, 0, series(4000, 50)...)
+	ended := withMemory("ended", 0, 8192, series(1000, 50)[:60]...)
+	silent := withMemory("late", 600, 8192, series(7000, 0)[:60]...)
+	for name, test := range map[string]struct {
+		hosts []agentapi.HostUsage
+		want  string
+	}{
+		"one of eight leaks":           {append(slices.Clone(seven), withMemory("leaks", 0, 8192, series(1000, 30)...)), "leaks"},
+		"the one that is full first":   {[]agentapi.HostUsage{withMemory("later", 0, 16384, series(4000, 40)...), withMemory("sooner", 0, 8192, series(1000, 40)...)}, "sooner"},
+		"a pod without a limit":        {[]agentapi.HostUsage{unlimited, flat(0), withMemory("leaks", 0, 8192, series(1000, 30)...)}, "leaks"},
+		"no pod grows":                 {[]agentapi.HostUsage{withMemory("half", 0, 8192, series(4096, 0)...), flat(0)}, "flat-0"},
+		"no pod has a limit":           {[]agentapi.HostUsage{unlimited, withMemory("other", 0, 0, series(4000, 0)...)}, ""},
+		"a pod that reports no more":   {[]agentapi.HostUsage{ended, silent}, "late"},
+		"the only pod":                 {[]agentapi.HostUsage{withMemory("leaks", 0, 8192, series(1000, 30)...)}, ""},
+		"a pod that started later":     {[]agentapi.HostUsage{flat(0), withMemory("leaks", 300, 8192, series(1000, 30)[:90]...)}, "leaks"},
+		"a host without figures of it": {[]agentapi.HostUsage{host("a", 0, 10, 0, 1), flat(0)}, "flat-0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u, _ := usage.Job(test.hosts)
+			got := ""
+			for _, pod := range u.Pods {
+				for _, m := range pod.Metrics {
+					if len(m.Points) == 0 {
+						continue
+					}
+					if got += pod.Host; m.Metric != agentapi.MetricMemory || len(m.Points) != len(u.Metrics[0].Points) {
+						t.Errorf("%d points of %s, those of the job are %d", len(m.Points), m.Metric, len(u.Metrics[0].Points))
+					}
+				}
+			}
+			if got != test.want {
+				t.Errorf("the memory of %q has points, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestPointsOfAPodStayWithThoseOfTheJob: in a large job, and in a line with fewer points, the pod that leaks is listed, with points as long as the job's.
+func TestPointsOfAPodStayWithThoseOfTheJob(t *testing.T) {
+	t.Parallel()
+	hosts := largeJob()
+	for i := range hosts {
+		hosts[i].Usage.Metrics[1] = agentapi.MetricUsage{Metric: agentapi.MetricMemory, Mean: 4000, Max: 4000, Limit: 8192, Points: series(4000, 0)}
+	}
+	hosts[60].Usage.Metrics[1].Points = series(2000, 30)
+	u, _ := usage.Job(hosts)
+	for _, most := range []int{usage.LineSize, 8000} {
+		small := usage.Within(u, most)
+		i := slices.IndexFunc(small.Pods, func(p agentapi.PodUsage) bool { return p.Host == hosts[60].Host })
+		if i < 0 {
+			t.Fatalf("%d bytes: the pod is not among %d", most, len(small.Pods))
+		}
+		points := small.Pods[i].Metrics[1].Points
+		if len(points) != len(small.Metrics[0].Points) || len(points) < 60 {
+			t.Errorf("%d bytes: %d points, those of the job are %d", most, len(points), len(small.Metrics[0].Points))
+		}
+		if growth, grows := agentapi.GrowthOf(points, small.Step, 8192); !grows || growth.PerHour < 330 || growth.PerHour > 345 {
+			t.Errorf("%d bytes: %v, %+v", most, grows, growth)
+		}
+	}
+}
+
+// TestUnusedGPUs: GPUs that were never used are reported, and what a pod used recently that reports no more is not known.
+func TestUnusedGPUs(t *testing.T) {
+	t.Parallel()
+	idle := func(name string, until int64) agentapi.HostUsage {
+		return agentapi.HostUsage{Host: name, Usage: agentapi.Usage{Start: 0, Step: 10, Since: 0, Until: until, Metrics: []agentapi.MetricUsage{
+			{Metric: agentapi.MetricGPU, Limit: 2000, Recent: new(int64(0)), Points: make([]int64, 100)},
+		}}}
+	}
+	u, _ := usage.Job([]agentapi.HostUsage{idle("a", 1000), idle("b", 900), idle("c", 100)})
+	if len(u.Metrics) != 1 || u.Metrics[0].Limit != 6000 || u.Metrics[0].Recent != nil {
+		t.Errorf("the job used %+v", u.Metrics)
+	}
+	for i, known := range []bool{true, true, false} {
+		if pod := u.Pods[i]; len(pod.Metrics) != 1 || (pod.Metrics[0].Recent != nil) != known {
+			t.Errorf("pod %s used %+v", pod.Host, pod.Metrics)
+		}
 	}
 }
 
