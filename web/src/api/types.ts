@@ -2437,6 +2437,7 @@ export interface components {
             metric: components["schemas"]["ReportMetricName"];
             p95: number;
             points?: number[];
+            recent?: number;
         };
         ReportWaited: {
             backend: string;

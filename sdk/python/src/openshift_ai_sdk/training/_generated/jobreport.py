@@ -812,13 +812,21 @@ class UsageMetric(Received):
     """P95 is the value that was not exceeded for 95 % of the time."""
     points: list[int] = Field(default_factory=list)
     """Points are means, oldest first; -1 for times in which nothing was measured."""
+    recent: int | None = None
+    """Recent is the mean of the last 10 minutes, of the metrics Throttled and GPU of a pod.
+
+    It is unset if much less was measured.
+    """
 
 
 class PerPod(Received):
     """PodUsage is what a pod used."""
 
     metrics: list[UsageMetric] = Field(default_factory=list)
-    """Metrics are the figures of the pod's samples, without points."""
+    """Metrics are the figures of the pod's samples.
+
+    Of several pods, the memory of the one that reaches its limit first has points.
+    """
     pod: str
     """Pod is the name of the pod."""
 
@@ -843,8 +851,8 @@ class Usage(Received):
     metrics: list[UsageMetric] = Field(default_factory=list)
     """Metrics are the sums of all pods, and the means of those that are shares of time.
 
-    Metrics that the kernel of a pod does not count are left out, and so are those that were always 0, except CPU and
-    Memory. With more than one pod, p95 and max are those of the points.
+    Metrics that the kernel of a pod does not count are left out, and so are those that were always 0, except CPU,
+    Memory and GPU. With more than one pod, p95 and max are those of the points.
     """
     per_pod: list[PerPod] = Field(default_factory=list, alias="perPod")
     """PerPod are the pods.
