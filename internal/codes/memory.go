@@ -48,7 +48,7 @@ var memory = []Entry{
 			{Text: "See what the job does instead: ranks that load data use CPUs, the network or disks. Then use more data loaders, or faster storage.", Action: "kubectl odh mpijob top {job} -n {namespace} --history"},
 			{Text: "Check that the program uses its GPUs. A framework that was built for other GPUs, or for none, computes on CPUs.", Action: "torch.cuda.is_available()"},
 			ShowStacks,
-			{Text: "If the program needs no GPUs, or fewer, request only those: nobody else can use them.", Action: "{field}.spec.containers[0].resources.limits"},
+			{Text: "If the program needs no GPUs, or fewer, request only those: no other job can use them.", Action: "{field}.spec.containers[0].resources.limits"},
 		},
 	},
 	{

@@ -3,6 +3,7 @@ package reporting
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -179,6 +180,14 @@ func (l *logReader) takeLines(job types.UID) []curves.Line {
 	defer l.mu.Unlock()
 	lines := l.unrecorded[job].lines
 	delete(l.unrecorded, job)
+	return lines
+}
+
+// withLateLines returns lines with figures after those of keepLines, each once.
+func (l *logReader) withLateLines(job types.UID, lines []curves.Line) []curves.Line {
+	if late := l.takeLines(job); len(late) > 0 {
+		return slices.Concat(late, linesAfter(late[len(late)-1].Time, lines))
+	}
 	return lines
 }
 

@@ -124,7 +124,7 @@ func span(hosts []agentapi.HostUsage, step int64) (first, last int64) {
 	return first, last
 }
 
-// sum adds up a metric of all hosts; false if none measured it, or if it was always 0 and that says nothing.
+// sum adds up a metric of all hosts; false if none measured it, or if it was always 0, unless it is always kept.
 func sum(hosts []agentapi.HostUsage, metric agentapi.Metric, step, first, last int64) (agentapi.MetricUsage, bool) {
 	total := agentapi.MetricUsage{Metric: metric}
 	sums, counts := make([]float64, last-first+1), make([]int, last-first+1)
@@ -220,7 +220,7 @@ func figures(points []int64) (mean, p95, most int64) {
 	return round(total / float64(len(sorted))), sorted[nearest], sorted[len(sorted)-1]
 }
 
-// pods returns the figures of each host, without points. What hosts used recently that report no more by a time is not known.
+// pods returns the figures of each host, without points. What hosts used recently that report no more by a time is unknown.
 func pods(hosts []agentapi.HostUsage, until int64) []agentapi.PodUsage {
 	var all []agentapi.PodUsage
 	for _, h := range hosts {

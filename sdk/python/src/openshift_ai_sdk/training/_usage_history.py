@@ -41,8 +41,8 @@ class UsageHistory(Mapping[str, UsageSeries]):
     Attributes:
         since: When the measurement began, in UTC.
         until: When it was last reported.
-        pods: The metrics of each pod by name: at most 32 pods, those that differ most from the others. Only the memory of the
-            pod that reaches its limit first has points.
+        pods: The metrics of each pod by name: at most 32 pods, those that differ most from the others. Only the memory
+            of the pod that reaches its limit first has points.
         ranks: By rank, the mean of the CPU in thousandths of a core and the maximum of the memory in MiB: at most 32
             ranks, those that differ most from the others.
 
