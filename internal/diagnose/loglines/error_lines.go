@@ -5,11 +5,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // FirstError returns the first error line of the most specific form in a log, or nil.
-// What a rank reports because another one has ended is returned only if there is nothing else.
+// What a rank reports because another one has ended is returned only if there is nothing else. Messages of Open MPI after which programs
+// continue do not count.
 func FirstError(lines []string) *ErrorLine {
+	lines = withoutHarmless(lines)
 	if found := firstErrorBut(lines, func(message string) bool { return Aftermath.MatchString(message) || mixed.MatchString(message) }); found != nil {
 		return found
 	}
@@ -21,6 +24,7 @@ func FirstError(lines []string) *ErrorLine {
 
 // firstErrorBut is firstError without messages that are skipped.
 func firstErrorBut(lines []string, skip func(message string) bool) *ErrorLine {
+	plain := sync.OnceValue(func() map[string]int { return lastPlain(lines) })
 	for _, form := range errorLines {
 		if form.find != nil {
 			if found := form.find(lines, skip); found != nil {
@@ -29,7 +33,7 @@ func firstErrorBut(lines []string, skip func(message string) bool) *ErrorLine {
 			continue
 		}
 		for i, line := range lines {
-			if found := form.match(lines, i, line); found != nil && !skip(found.Message) {
+			if found := form.match(lines, i, line); found != nil && !skip(found.Message) && (!form.passing || !wentOn(lines, i, plain())) {
 				return found
 			}
 		}
@@ -64,6 +68,8 @@ type errorLine struct {
 	stack *regexp.Regexp
 	// but, if set, matches messages that are no errors.
 	but *regexp.Regexp
+	// passing is set if programs and scripts often continue after such an error.
+	passing bool
 	// find looks for the form in a whole log instead. The others are not set.
 	find func(lines []string, skip func(message string) bool) *ErrorLine
 }
@@ -89,6 +95,8 @@ var errorLines = []errorLine{
 	// Fortran: libgfortran and Intel's runtime.
 	{text: "Fortran runtime error", pattern: regexp.MustCompile(`(?P<error>Fortran runtime error: .+)$`)},
 	{text: "forrtl: ", pattern: regexp.MustCompile(`(?P<error>forrtl: (?:severe|error) .+)$`)},
+	// LLVM's and Intel's OpenMP: openmp/runtime/src/kmp_i18n.cpp.
+	{text: "OMP: Error #", pattern: regexp.MustCompile(`(?P<error>OMP: Error #\d+: .+)$`)},
 	// C++ and glibc.
 	{text: "what():", pattern: regexp.MustCompile(`^\s*what\(\): +(?P<error>.+)$`)},
 	{text: "terminate called after throwing", pattern: regexp.MustCompile(`(?P<error>terminate called after throwing .+)$`)},
@@ -113,8 +121,8 @@ var errorLines = []errorLine{
 	{text: "curl: (", pattern: regexp.MustCompile(`^(?P<error>curl: \(\d+\) .+)$`)},
 	{text: "wget: ", pattern: regexp.MustCompile(`^(?P<error>wget: (?:can't connect|download timed out|unable to resolve|bad address|server returned error).*)$`)},
 	// Files.
-	{text: "No such file or directory", pattern: regexp.MustCompile(`^(?P<error>.*\S: No such file or directory.*)$`)},
-	{text: "ermission denied", pattern: regexp.MustCompile(`^(?P<error>.*\S: [Pp]ermission denied)$`)},
+	{text: "No such file or directory", pattern: regexp.MustCompile(`^(?P<error>.*\S: No such file or directory.*)$`), but: optional, passing: true},
+	{text: "ermission denied", pattern: regexp.MustCompile(`^(?P<error>.*\S: [Pp]ermission denied)$`), passing: true},
 	{text: "No space left on device", pattern: regexp.MustCompile(`^(?P<error>.*No space left on device.*)$`)},
 	// Shells, of what cannot be executed.
 	{text: "xec", pattern: regexp.MustCompile(`(?P<error>\S+: (?:cannot execute binary file: )?Exec format error.*)$`)},
@@ -123,12 +131,40 @@ var errorLines = []errorLine{
 	{text: "unbound variable", pattern: regexp.MustCompile(`(?P<error>\w+: unbound variable)$`)},
 	// dash, and busybox (src/expand.c).
 	{text: "parameter not set", pattern: regexp.MustCompile(`^\S+: (?:line )?\d+: (?P<error>\w+: parameter not set)$`)},
-	// What most programs write.
-	{text: "", pattern: regexp.MustCompile(`^(?i:fatal error|fatal|error)\b(?: in [^:]+)?: ?(?P<error>\S.*)$`), but: figure},
+	plainError,
 	{text: ": error: ", pattern: regexp.MustCompile(`^(?P<error>[\w./-]+: error: .+)$`)},
 	// Shells, of a script, which mostly continues after an error.
 	{text: ": ", pattern: regexp.MustCompile(`^` + scriptLine + `(?P<error>.+)$`)},
 }
+
+// plainError is what most programs write.
+var plainError = errorLine{text: "", pattern: regexp.MustCompile(`^(?i:fatal error|fatal|error)\b(?: in [^:]+)?: ?(?P<error>\S.*)$`), but: figure}
+
+// optional matches what Open MPI and TensorFlow report of a library that they try to load and do without.
+var optional = regexp.MustCompile(`\(ignored\)$|Could not load dynamic library '`)
+
+// lastPlain returns the indexes of the last lines that are plain errors, by their tag.
+func lastPlain(lines []string) map[string]int {
+	last := map[string]int{}
+	for i, line := range lines {
+		if plainError.match(lines, i, line) != nil {
+			last[RankTag.FindString(line)] = i
+		}
+	}
+	return last
+}
+
+// wentOn reports whether a program or script continued after the error in a line, until it reported a plain one: more than a few lines later,
+// or after the error of rm, which a script seldom depends on. What follows at once is about the same error.
+func wentOn(lines []string, at int, lastPlain map[string]int) bool {
+	const nearby = 3
+	tag := RankTag.FindString(lines[at])
+	last, is := lastPlain[tag]
+	return is && (last > at+nearby || last > at && removal.MatchString(lines[at][len(tag):]))
+}
+
+// removal matches errors of rm and rmdir.
+var removal = regexp.MustCompile(`^(?:\S*/)?rm(?:dir)?: `)
 
 func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
 	if !strings.Contains(line, e.text) {

@@ -5,6 +5,35 @@ import (
 	"testing"
 )
 
+// cudaMissing and openibUnused are what Open MPI 4 prints in pods without GPU, and in those with RDMA.
+const (
+	cudaMissing = `--------------------------------------------------------------------------
+The library attempted to open the following supporting CUDA libraries,
+but each of them failed.  CUDA-aware support is disabled.
+libcuda.so.1: cannot open shared object file: No such file or directory
+libcuda.dylib: cannot open shared object file: No such file or directory
+/usr/lib64/libcuda.so.1: cannot open shared object file: No such file or directory
+/usr/lib64/libcuda.dylib: cannot open shared object file: No such file or directory
+If you are not interested in CUDA-aware support, then run with
+--mca opal_warn_on_missing_libcuda 0 to suppress this message.  If you are interested
+in CUDA-aware support, then try setting LD_LIBRARY_PATH to the location
+of libcuda.so.1 to get passed this issue.
+--------------------------------------------------------------------------
+`
+	openibUnused = `--------------------------------------------------------------------------
+By default, for Open MPI 4.0 and later, infiniband ports on a device
+are not used by default.  The intent is to use UCX for these devices.
+You can override this policy by setting the btl_openib_allow_ib MCA parameter
+to true.
+
+  Local host:              pi-worker-0
+  Local adapter:           mlx5_0
+  Local port:              1
+
+--------------------------------------------------------------------------
+`
+)
+
 // TestFirstError has the error lines of programs as they stand in launchers' logs, among lines that are none.
 func TestFirstError(t *testing.T) {
 	tests := map[string]struct{ log, message, rank string }{
@@ -28,6 +57,7 @@ MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD`, message: "KeyEr
 		"GROMACS":                     {log: "-------------------------------------------------------\nProgram:     gmx mdrun, version 2022.5\n\nFatal error:\nThe number of ranks is not a multiple of 3\n\nFor more information", message: "The number of ranks is not a multiple of 3"},
 		"Fortran":                     {log: "At line 12 of file heat.f90 (unit = 10, file = 'in.dat')\nFortran runtime error: End of file", message: "Fortran runtime error: End of file"},
 		"C++":                         {log: "terminate called after throwing an instance of 'std::runtime_error'\n  what():  mesh is empty", message: "mesh is empty"},
+		"OpenMP":                      {log: "[1,3]<stderr>:OMP: Error #15: Initializing libiomp5.so, but found libomp.so already initialized.", message: "OMP: Error #15: Initializing libiomp5.so, but found libomp.so already initialized.", rank: "3"},
 		"assert":                      {log: "solver: solve.c:88: step: Assertion `n > 0' failed.", message: "solver: solve.c:88: step: Assertion `n > 0' failed."},
 		"glibc":                       {log: "free(): invalid pointer", message: "free(): invalid pointer"},
 		"stack smashing":              {log: "*** stack smashing detected ***: terminated", message: "stack smashing detected"},
@@ -43,6 +73,16 @@ MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD`, message: "KeyEr
 		"a script without a folder":   {log: "run: line 6: syntax error: unexpected end of file", message: "syntax error: unexpected end of file"},
 		"a figure after a name":       {log: "accuracy: 3: good\nhttp://x/y: 404: gone"},
 		"a shell that continues":      {log: "sh: 1: nvidia-smi: not found\nError: mesh.vtk has no cells", message: "mesh.vtk has no cells"},
+		"Open MPI without CUDA":       {log: cudaMissing + "Error: mesh has negative volume", message: "mesh has negative volume"},
+		"only Open MPI without CUDA":  {log: cudaMissing + "step 1"},
+		"Open MPI without openib":     {log: openibUnused + cudaMissing + "cat: a: No such file or directory", message: "cat: a: No such file or directory"},
+		"a component of Open MPI":     {log: "[pi-worker-0:00042] mca_base_component_repository_open: unable to open mca_btl_openib: librdmacm.so.1: cannot open shared object file: No such file or directory (ignored)\nError: no mesh", message: "no mesh"},
+		"a library that is optional":  {log: "2026-11-28 18:00:00.1: W tensorflow/dso_loader.cc:64] Could not load dynamic library 'libcudart.so.11.0'; dlerror: libcudart.so.11.0: cannot open shared object file: No such file or directory"},
+		"a script that goes on":       {log: "rm: cannot remove '/results/*.ckpt': No such file or directory\nError: mesh has negative volume", message: "mesh has negative volume"},
+		"a script that goes on long":  {log: "[1,0]<stderr>:cat: a: No such file or directory\n" + strings.Repeat("[1,0]<stdout>:step\n", 4) + "[1,0]<stderr>:Error: no mesh", message: "no mesh", rank: "0"},
+		"another rank goes on":        {log: "[1,0]<stderr>:cat: a: No such file or directory\n" + strings.Repeat("[1,1]<stdout>:step\n", 4) + "[1,1]<stderr>:Error: no peer", message: "cat: a: No such file or directory", rank: "0"},
+		"a file and what it is for":   {log: "in.mesh: No such file or directory\nError: cannot read the mesh", message: "in.mesh: No such file or directory"},
+		"a script that ended":         {log: "Error: no cache yet\nrm: cannot remove 'a': No such file or directory", message: "rm: cannot remove 'a': No such file or directory"},
 		"launchers are not programs":  {log: "mpirun: Error: unknown option\n[mpiexec@pi-launcher] Error: x\nORTE_ERROR_LOG: Error: y"},
 		"no error":                    {log: "error norm 0.1\n0 errors\nstep 4 loss 0.3 errors: 0"},
 	}

@@ -10,8 +10,37 @@ var (
 	// ruler is the line before and after a message of Open MPI (opal/util/show_help.c). Version 5 may print a space before it.
 	ruler = regexp.MustCompile(`^ ?-{60,}\s*$`)
 	// summary is how its messages begin that only sum up how ranks ended, or after which it continues.
-	summary = regexp.MustCompile(`(?i)^(?:Primary job|\S+ detected that one or more|\S+ noticed that|MPI_ABORT was invoked|WARNING|An MPI communication peer process|A deprecated |The following command line option|An invalid value was supplied|\S+ A high-performance Open MPI|Open MPI's OFI driver|Sorry!.*/help-pcompress|A process has executed an operation involving)`)
+	summary = regexp.MustCompile(`(?i)^(?:Primary job|\S+ detected that one or more|\S+ noticed that|MPI_ABORT was invoked|WARNING|An MPI communication peer process|A deprecated |The following command line option|An invalid value was supplied|\S+ A high-performance Open MPI|Open MPI's OFI driver|Sorry!.*/help-pcompress|A process has executed an operation involving)|` + harmless)
 )
+
+// harmless is how messages of Open MPI begin about hardware that a pod does not have (help-mpi-common-cuda.txt, help-mpi-btl-openib.txt).
+// Rank programs continue without it.
+const harmless = `^(?:The library attempted to open the following supporting CUDA|By default, for Open MPI 4\.0 and later, infiniband ports)`
+
+var beginsHarmless = regexp.MustCompile(harmless)
+
+// withoutHarmless returns lines without these messages and their rulers.
+func withoutHarmless(lines []string) []string {
+	if !slices.ContainsFunc(lines, beginsHarmless.MatchString) {
+		return lines
+	}
+	var kept []string
+	for i := 0; i < len(lines); i++ {
+		end := -1
+		if beginsHarmless.MatchString(lines[i]) {
+			end = slices.IndexFunc(lines[i:], ruler.MatchString)
+		}
+		if end < 0 {
+			kept = append(kept, lines[i])
+			continue
+		}
+		if last := len(kept) - 1; last >= 0 && ruler.MatchString(kept[last]) {
+			kept = kept[:last]
+		}
+		i += end
+	}
+	return kept
+}
 
 // Message is a message of Open MPI.
 type Message struct {
@@ -59,12 +88,25 @@ func helpText(lines []string) *ErrorLine {
 			end++
 		}
 		if m := newMessage(lines[i+1 : end]); m.First != "" && end < len(lines) && !summary.MatchString(m.First) {
-			text := m.First + topicIn(lines[end:])
+			text := withResult(m) + topicIn(lines[end:])
 			return &ErrorLine{Line: text, Message: text}
 		}
 		i = end
 	}
 	return nil
+}
+
+// result is where Open MPI names the part of its own that failed, and the result of that (help-mpi-runtime.txt, help-orte-runtime.txt).
+var result = regexp.MustCompile(`developer\): (.{1,100}?) --> Returned (?:value )?"?([^"(]+)"? \(-?\d+\) instead`)
+
+// withResult returns the first paragraph of a message; of one that names a part of Open MPI that failed, its beginning and the result.
+func withResult(m Message) string {
+	found := result.FindStringSubmatch(m.Whole)
+	if found == nil {
+		return m.First
+	}
+	begin, _, _ := strings.Cut(m.First, ";")
+	return begin + ": " + found[1] + ": " + strings.TrimSpace(found[2])
 }
 
 // helpTopic is where mpirun names the topic of a message that more ranks have sent (orte/util/show_help.c).
