@@ -22,21 +22,22 @@ func containers(p *input) []Finding {
 		return nil
 	}
 	message := cmp.Or(g.Status.State.Waiting.Message, g.Status.State.Waiting.Reason)
-	code, figures := codes.ContainerCreateFailed, map[string]string{"message": facts.Sentence(message), "first": creationRemedies[g.Status.State.Waiting.Reason]}
+	entry, figures := codes.Lookup(codes.ContainerCreateFailed), map[string]string{"message": facts.Sentence(message), "first": creationRemedies[g.Status.State.Waiting.Reason]}
+	lack, lacking := p.nodeLacks(g.Pods[0].Role, message, figures)
+	program, lacksProgram := missingCommand(message)
 	switch absent := missing(message); {
 	case absent != "":
-		code, figures["missing"] = codes.MissingReference, absent
+		entry, figures["missing"] = codes.Lookup(codes.MissingReference), absent
 		if slices.ContainsFunc(p.Job.Connections, func(name string) bool { return absent == fmt.Sprintf("Secret %q", name) }) {
 			figures["missing"] = strings.Replace(absent, "Secret", "data connection", 1)
 			figures["reference"] = mpi.ConnectionsPath.String()
 		}
 	case p.lacksMemory(g.Pods[0], message, figures):
 		// Its figures contain the remedy.
-	case lacksProgram(message):
-		code = codes.ProgramMissing
-		if program := execOf.FindStringSubmatch(message); program != nil {
-			figures["program"], figures["where"] = program[1], "the "+string(g.Pods[0].Role)
-		}
+	case lacking:
+		entry = lack
+	case lacksProgram:
+		entry, figures["program"], figures["where"] = codes.Lookup(codes.ProgramMissing), program, "the "+string(g.Pods[0].Role)
 	case p.mountRefused(g.Pods[0].Role, message, figures):
 		// Its figures contain the remedy.
 	default:
@@ -44,7 +45,7 @@ func containers(p *input) []Finding {
 			figures["message"], figures["first"] = why, remedy
 		}
 	}
-	f := p.find(code, g.Pods, figures, g.Lines...)
+	f := p.findAs(entry, g.Pods, figures, g.Lines...)
 	f.Severity = v1alpha1.SeverityError
 	return []Finding{f}
 }

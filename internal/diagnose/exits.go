@@ -117,10 +117,11 @@ func unnoticed(p *input) []Finding {
 func (p *input) containerEnd(pod facts.Pod) Finding {
 	end := pod.End()
 	figures := map[string]string{}
-	code := codes.ApplicationFailed
+	code, entry := codes.ApplicationFailed, codes.Entry{}
 	switch {
 	case end.Reason == facts.StartError || end.Reason == "ContainerCannotRun":
-		code = p.notStarted(pod, end.Message, figures)
+		entry = p.notStarted(pod, end.Message, figures)
+		code = entry.Code
 	case end.ExitCode == 127 && !facts.PassedOn(pod) && !p.Shows(codes.LibraryMissing) && !p.Shows(codes.WindowsLineEnds):
 		code = codes.ProgramMissing
 		figures["where"] = lower(pod.Title())
@@ -132,7 +133,9 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 		figures["codeText"] = exitText(end.ExitCode)
 	}
 	what := "container"
-	entry := codes.Lookup(code)
+	if entry.Code == "" {
+		entry = codes.Lookup(code)
+	}
 	if name := pod.FailedInit(); name != "" && (code == codes.ApplicationFailed || code == codes.ProgramMissing) {
 		entry, what, figures["container"] = codes.InitContainerFailed, "init container "+name, name
 		if code == codes.ProgramMissing {

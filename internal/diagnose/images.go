@@ -127,6 +127,25 @@ func (p *input) pullFigures(role mpi.Role, message string) map[string]string {
 		figures["why"] = ": the node's policy does not accept its signature"
 		figures["first"] = "Use an image that is signed as the cluster demands."
 		figures["second"], figures["secondAction"] = "Ask the cluster administrator which registries and keys the policy accepts.", "On OpenShift: oc get imagepolicies,clusterimagepolicies -A"
+	case anyIn(lowered, "no match for platform", "no image found in manifest list for", "no image found in image index for", "exec format"):
+		figures["why"] = ": no variant for the node's CPU architecture"
+		figures["first"], figures["firstAction"] = "Select nodes with a CPU architecture that the image has.", p.field(role)+".spec.nodeSelector: {kubernetes.io/arch: ARCHITECTURE}"
+		figures["second"], figures["secondAction"] = "Or build the image for the CPU architecture of the nodes, too.", "kubectl get nodes -L kubernetes.io/arch"
+	case anyIn(lowered, "x509: ", "tls: failed to verify certificate", "server gave http response to https client"):
+		figures["why"] = ": nodes do not trust the certificate of the registry"
+		if strings.Contains(lowered, "server gave http response") {
+			figures["why"] = ": the registry has no TLS, which nodes demand"
+		}
+		figures["first"] = "Use a registry that the nodes trust, such as that of other images in the cluster."
+		figures["second"], figures["secondAction"] = "Or ask the cluster administrator to let the nodes trust this registry.", "On OpenShift: image.config.openshift.io/cluster, additionalTrustedCA or registrySources.insecureRegistries"
+	case strings.Contains(lowered, "short-name") || strings.Contains(lowered, "short name"):
+		figures["why"] = ": its name has no registry, and nodes accept only full names"
+		figures["first"] = "Write the registry into the image's name."
+		figures["firstAction"] = p.field(role) + ".spec.containers[0].image: quay.io/..., docker.io/library/..."
+	case strings.Contains(lowered, "no space left on device"):
+		figures["why"] = ": the disk of the node is full"
+		figures["first"], figures["firstAction"] = "Use a smaller image, or select other nodes: the node cannot unpack this one.", p.field(role)+".spec.nodeSelector"
+		figures["second"], figures["secondAction"] = "Or ask the cluster administrator to free disk space for images on the node.", "kubectl describe nodes | grep -E '^Name:|DiskPressure'"
 	case anyIn(lowered, "unauthorized", "authentication required", "no basic auth", "denied", "403 forbidden"), refusedStatus.MatchString(lowered):
 		figures["why"] = ": authentication required, or no such image"
 		figures["first"], figures["firstAction"] = "Create a pull secret for the registry, and reference it in the pod templates.", fmt.Sprintf(login, phrase.QuoteWord(p.Job.Namespace))
@@ -151,9 +170,6 @@ func (p *input) pullFigures(role mpi.Role, message string) map[string]string {
 			figures["why"] += ", also for other jobs"
 			figures["second"], figures["secondAction"] = "Ask the cluster administrator for a mirror of the registry, or a login for all nodes.", ""
 		}
-	case anyIn(lowered, "no match for platform", "exec format"):
-		figures["why"] = ": no variant for the node's CPU architecture"
-		figures["first"] = "Build the image for the nodes' CPU architecture, or select suitable nodes."
 	}
 	return figures
 }

@@ -59,6 +59,20 @@ func TestWhatKubernetesSays(t *testing.T) {
 			mpitest.Waiting("ErrImagePull", `failed to resolve image: quay.io/denied/pi:401: not found`)(pod)
 			pod.Status.ContainerStatuses[0].Image = "quay.io/denied/pi:401"
 		})},
+		"image-for-another-cpu": {codes.ImagePullFailed, starting(2, mpitest.Waiting("ErrImagePull",
+			`failed to pull and unpack image "quay.io/team/train:1": no match for platform in manifest: not found`))},
+		"image-for-another-cpu-by-cri-o": {codes.ImagePullFailed, starting(2, mpitest.Waiting("ErrImagePull",
+			`choosing image instance: no image found in manifest list for architecture "arm64", variant "v8", OS "linux"`))},
+		"image-for-another-cpu-by-cri-o-1.33": {codes.ImagePullFailed, starting(2, mpitest.Waiting("ErrImagePull",
+			`choosing image instance: no image found in image index for architecture "arm64", variant "v8", OS "linux"`))},
+		"image-registry-not-trusted": {codes.ImagePullFailed, starting(2, mpitest.Waiting("ErrImagePull",
+			`failed to resolve reference "registry.corp/train:1": failed to do request: Head "https://registry.corp/v2/train/manifests/1": tls: failed to verify certificate: x509: certificate signed by unknown authority`))},
+		"image-registry-without-tls": {codes.ImagePullFailed, starting(2, mpitest.Waiting("ErrImagePull",
+			`failed to do request: Head "https://registry.corp:5000/v2/train/manifests/1": http: server gave HTTP response to HTTPS client`))},
+		"image-too-large-for-the-node": {codes.ImagePullFailed, starting(2, mpitest.Waiting("ErrImagePull",
+			`failed to extract layer sha256:0123: write /var/lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots/7/fs/opt/x: no space left on device`))},
+		"image-name-without-registry": {codes.ImagePullFailed, starting(2, mpitest.Waiting("ImageInspectError",
+			`short name mode is enforcing, but image name train:1 returns ambiguous list`))},
 		"image-unauthorized": {codes.ImagePullFailed, starting(3, mpitest.Waiting("ImagePullBackOff",
 			`Back-off pulling image "quay.io/nobody/nothing:1": ErrImagePull: failed to authorize: failed to fetch anonymous token: unexpected status: 401 Unauthorized`))},
 		"image-registry-away-and-no-pull-secret": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`)).with(
@@ -82,6 +96,26 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"runs-as-a-user-with-a-name":   {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("CreateContainerConfigError", `container has runAsNonRoot and image has non-numeric user (mpiuser), cannot verify user is non-root (pod: "pi-worker-0_ns(uid)", container: main)`))},
 		"command-missing": {codes.ProgramMissing, starting(2, mpitest.Waiting("RunContainerError",
 			`failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: "sshd": executable file not found in $PATH`))},
+		"command-missing-by-crun": {codes.ProgramMissing, starting(2, mpitest.Waiting("CreateContainerError",
+			"container create failed: executable file `sshd` not found in $PATH: No such file or directory"))},
+		"interpreter-missing-by-runc": {codes.ProgramMissing, starting(2, mpitest.Waiting("RunContainerError", `failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec /app/run.sh: no such file or directory`))},
+		"node-without-driver": {codes.ContainerCreateFailed, starting(2, onNode("node-a"), mpitest.Waiting("RunContainerError",
+			`failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: error running prestart hook #0: exit status 1, stdout: , stderr: Auto-detected mode as 'legacy'
+nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared object file: no such file or directory: unknown`))},
+		"node-without-driver-for-no-gpu": {codes.ContainerCreateFailed, starting(2, onNode("node-a"), mpitest.Waiting("RunContainerError",
+			`error running prestart hook #0: exit status 1, stdout: , stderr: nvidia-container-cli: initialization error: nvml error: driver not loaded: unknown`)).with(func(s *scene) {
+			s.job.Workers.Template.Spec.Containers[0].Resources.Limits = nil
+		})},
+		"node-with-an-older-driver": {codes.ContainerCreateFailed, starting(2, onNode("node-a"), mpitest.Waiting("RunContainerError",
+			`failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error running prestart hook #0: exit status 1, stdout: , stderr: nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4, please update your driver to a newer version, or use an earlier cuda container: unknown`))},
+		"seccomp-profile-missing": {codes.ContainerCreateFailed, starting(2, onNode("node-a"), mpitest.Waiting("CreateContainerError",
+			`failed to generate seccomp spec opts: failed to load seccomp profile "/var/lib/kubelet/seccomp/profiles/x.json": open /var/lib/kubelet/seccomp/profiles/x.json: no such file or directory`))},
+		"device-gone": {codes.ContainerCreateFailed, starting(2, onNode("node-a"), mpitest.Waiting("RunContainerError",
+			`failed to generate spec: failed to generate spec: error gathering device information while adding custom device "/dev/infiniband/uverbs0": no such file or directory`))},
+		"device-gone-when-it-started": {codes.ContainerCreateFailed, failed(1, `ORTE has lost communication with a remote daemon.`).with(
+			worker(0, corev1.PodFailed, onNode("node-a"), mpitest.Exited(128, "StartError"), func(pod *corev1.Pod) {
+				pod.Status.ContainerStatuses[0].State.Terminated.Message = `error gathering device information while adding custom device "/dev/nvidia3": no such file or directory`
+			}))},
 		"oom-killed": {codes.OutOfMemory, failed(1, `ORTE has lost communication with a remote daemon.`, sshd).with(worker(1, corev1.PodFailed, mpitest.Exited(137, "OOMKilled")))},
 		"oom-killed-and-restarted": {codes.OutOfMemory, running(2).with(worker(1, corev1.PodRunning, func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
@@ -229,8 +263,8 @@ func TestWhatKubernetesSays(t *testing.T) {
 				{TopologyKey: "kubernetes.io/hostname", WhenUnsatisfiable: corev1.ScheduleAnyway}, {TopologyKey: "topology.kubernetes.io/rack", WhenUnsatisfiable: corev1.DoNotSchedule},
 			}
 		}).with(worker(1, corev1.PodPending, unschedulable("0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints (missing required label). preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.")))},
-		"gated":           {codes.SchedulingGated, running(2, gatedBy("example.com/approval")).with(worker(1, corev1.PodPending, created(time.Minute), heldByGate))},
-		"gated-by-others": {codes.SchedulingGated, running(2).with(worker(1, corev1.PodPending, created(time.Minute), heldByGate))},
+		"gated":                  {codes.SchedulingGated, running(2, gatedBy("example.com/approval")).with(worker(1, corev1.PodPending, created(time.Minute), heldByGate))},
+		"gated-by-others":        {codes.SchedulingGated, running(2).with(worker(1, corev1.PodPending, created(time.Minute), heldByGate))},
 		"no-scheduler": {codes.NoScheduler, running(2, func(j *mpi.Job) { j.Workers.Template.Spec.SchedulerName = "volcano" }).with(
 			worker(0, corev1.PodPending, created(time.Minute)), worker(1, corev1.PodPending, created(time.Minute)),
 		)},

@@ -89,23 +89,21 @@ func list(words []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// notStarted reads why the container runtime could not start a container's command (runc's words).
-func (p *input) notStarted(pod facts.Pod, message string, figures map[string]string) codes.Code {
-	if p.lacksMemory(pod, message, figures) {
-		return codes.ContainerCreateFailed
+// notStarted reads why the container runtime could not start a container's command, and returns the definition for it.
+func (p *input) notStarted(pod facts.Pod, message string, figures map[string]string) codes.Entry {
+	if p.lacksMemory(pod, message, figures) || p.mountRefused(pod.Role, message, figures) {
+		return codes.Lookup(codes.ContainerCreateFailed)
 	}
-	if p.mountRefused(pod.Role, message, figures) {
-		return codes.ContainerCreateFailed
+	if entry, is := p.nodeLacks(pod.Role, message, figures); is {
+		return entry
 	}
-	if !lacksProgram(message) {
+	program, lacking := missingCommand(message)
+	if !lacking {
 		figures["message"] = facts.Sentence(message)
-		return codes.ContainerCreateFailed
+		return codes.Lookup(codes.ContainerCreateFailed)
 	}
-	figures["where"] = lower(pod.Title())
-	if program := execOf.FindStringSubmatch(message); program != nil {
-		figures["program"] = program[1]
-	}
-	return codes.ProgramMissing
+	figures["where"], figures["program"] = lower(pod.Title()), program
+	return codes.Lookup(codes.ProgramMissing)
 }
 
 // lacksMemory reports whether a container did not start because of a memory limit with which no process starts, and adds figures for that.
@@ -127,13 +125,15 @@ func (p *input) lacksMemory(pod facts.Pod, message string, figures map[string]st
 // memoryTooSmall is what runc and crun report about a memory limit with which no process starts.
 var memoryTooSmall = regexp.MustCompile(`unable to set memory limit|memory limit too low|set memory limit|memory\.max.*: (?:Device or resource busy|Invalid argument)`)
 
-// workingDir is what runc reports about a working directory that it can neither find nor make.
-var workingDir = regexp.MustCompile(`: (?:mkdir /|chdir to cwd )`)
+// commandMissing is what runc and crun report of a command that they did not find, or whose interpreter does not exist. Other files that are
+// missing are not the command.
+var commandMissing = regexp.MustCompile("exec: \"([^\"]+)\".*(?:executable file not found|no such file or directory)|\\bexec (/[^\\s:]+): no such file or directory|executable file [`']([^`']+)[`'] not found|exec user process caused.*no such file or directory")
 
-// lacksProgram reports whether the container runtime did not find a container's command.
-func lacksProgram(message string) bool {
-	return anyIn(message, "executable file not found", "no such file or directory") && !workingDir.MatchString(message)
+// missingCommand reports whether the container runtime did not find a container's command, and returns it; "" if the message does not name it.
+func missingCommand(message string) (program string, is bool) {
+	found := commandMissing.FindStringSubmatch(message)
+	if found == nil {
+		return "", false
+	}
+	return found[1] + found[2] + found[3], true
 }
-
-// execOf is where runc names the command that it could not start.
-var execOf = regexp.MustCompile(`exec: "([^"]+)"`)
