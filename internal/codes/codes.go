@@ -133,6 +133,7 @@ const (
 	GPUIdle            Code = "GPUIdle"
 	NoGPUVisible       Code = "NoGPUVisible"
 	MoreSlotsThanGPUs  Code = "MoreSlotsThanGPUs"
+	WrongGPU           Code = "WrongGPU"
 	Killed             Code = "Killed"
 	SegmentationFault  Code = "SegmentationFault"
 	BusError           Code = "BusError"

@@ -140,6 +140,7 @@ var meanings = map[Code]string{
 	GPUOutOfMemory:         "The program requested more memory of a GPU than is free.",
 	MoreSlotsThanGPUs:      "Workers have more slots than GPUs. Ranks share a GPU, which NCCL rejects, or find none.",
 	GPUIdle:                "The GPUs of a pod have hardly been used for ten minutes. Those of AMD are measured.",
+	WrongGPU:               "A rank selected a GPU that its pod does not have, or that another rank of the pod uses.",
 	NoGPUVisible:           "The program found no GPU.",
 	RankFailed:             "A rank failed with an error, but the job succeeded: the launcher's command ended with 0.",
 	RankGone:               "A rank failed, but the job continues: the other ranks wait for it.",

@@ -38,7 +38,14 @@ var memory = []Entry{
 				Text: "Or request a GPU for each slot.", Action: "{workerTemplate}.spec.containers[0].resources.limits[nvidia.com/gpu]: {perWorker}", Rerun: true,
 				Changes: set("{workerTemplate}.spec.containers[0].resources.limits[nvidia.com/gpu]", "{perWorker}"),
 			},
-			{Text: "If the numbers match, let each rank select the GPU of its local rank.", Action: "torch.cuda.set_device(local_rank)"},
+		},
+	},
+	{
+		Code: WrongGPU, Phase: v1alpha1.PhaseRunning, Traits: FromProgram,
+		Summary: "The program selected a GPU{rankText} that the pod does not have, or that another rank of the pod uses.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Let each rank select the GPU of its local rank, its number within the pod, and not that of its rank in the job: GPUs of each pod begin with 0. With MPICH and Intel MPI, the variable is MPI_LOCALRANKID.", Action: `torch.cuda.set_device(int(os.environ["OMPI_COMM_WORLD_LOCAL_RANK"]))`},
+			{Text: "If the command or a pod template sets CUDA_VISIBLE_DEVICES, remove it: each pod sees only its own GPUs.", Action: "env: CUDA_VISIBLE_DEVICES"},
 		},
 	},
 	{

@@ -66,3 +66,9 @@ func sharedGPUs(p *input) []Finding {
 	workers := slices.DeleteFunc(slices.Clone(p.Pods), func(pod facts.Pod) bool { return pod.Role != mpi.RoleWorker })
 	return []Finding{p.find(codes.MoreSlotsThanGPUs, workers, nil, fmt.Sprintf("%d slots and %d GPUs per worker.", p.Job.SlotsPerWorker, gpus))}
 }
+
+// hasGPUForEachSlot reports whether pods request as many GPUs as they have slots.
+func (p *input) hasGPUForEachSlot() bool {
+	gpus := p.Gpus(p.ranksRole())
+	return gpus > 0 && gpus >= int64(p.Job.SlotsPerWorker)
+}

@@ -465,6 +465,12 @@ while attempting to start process rank 0.
 		})},
 		"23-library-missing": {codes.LibraryMissing, failed(127, `/app/solver: error while loading shared libraries: libmpi.so.40: cannot open shared object file: No such file or directory
 mpirun detected that one or more processes exited with non-zero status, thus causing the job to be terminated.`)},
+		"23-library-of-the-driver": {codes.LibraryMissing, failed(127, `/app/solver: error while loading shared libraries: libcuda.so.1: cannot open shared object file: No such file or directory`, func(j *mpi.Job) {
+			j.Workers.Template.Spec.Containers[0].Resources.Limits = nil
+		})},
+		"23-library-of-cuda":     {codes.LibraryMissing, failed(1, `ImportError: libcudart.so.11.0: cannot open shared object file: No such file or directory`)},
+		"23-library-of-mpich":    {codes.LibraryMissing, failed(1, `ImportError: libmpi.so.12: cannot open shared object file: No such file or directory`)},
+		"23-library-of-open-mpi": {codes.LibraryMissing, failed(1, `ImportError: libmpi.so.40: cannot open shared object file: No such file or directory`, mpich)},
 		"23-library-missing-in-python": {codes.LibraryMissing, failed(1, `Traceback (most recent call last):
   File "/app/train.py", line 3, in <module>
     solver = ctypes.CDLL("libsolver.so.2")
@@ -598,7 +604,10 @@ torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 ha
 		"slots-over-gpus": {codes.MoreSlotsThanGPUs, failed(1, `[1,1]<stderr>:pi-worker-0:71:71 [0] init.cc:943 NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 17000
 torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, invalid usage`, func(j *mpi.Job) { j.SlotsPerWorker = 4 })},
 		"slots-over-gpus-fill-memory": {codes.GPUOutOfMemory, failed(1, `torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.31 GiB is free.`, func(j *mpi.Job) { j.SlotsPerWorker = 4 })},
-		"39-horovodrun":               {codes.ShortHostNames, failed(1, "ssh not successful for hosts:\npi-worker-0\npi-worker-1", sshd)},
+		"gpu-of-another-rank": {codes.WrongGPU, failed(1, `[1,3]<stderr>:pi-worker-1:71:71 [0] init.cc:943 NCCL WARN Duplicate GPU detected : rank 3 and rank 2 both on CUDA device 17000
+torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, invalid usage`)},
+		"gpu-of-the-rank-in-the-job": {codes.WrongGPU, failed(1, `[1,5]<stderr>:torch.AcceleratorError: CUDA error: invalid device ordinal`)},
+		"39-horovodrun":              {codes.ShortHostNames, failed(1, "ssh not successful for hosts:\npi-worker-0\npi-worker-1", sshd)},
 		"40-killed-not-by-memory": {codes.Killed, failed(1, `epoch 3`, sshd).with(
 			worker(2, corev1.PodFailed, mpitest.Exited(137, "Error")))},
 		"41-terminated": {codes.Terminated, failed(143, `epoch 3`)},

@@ -125,6 +125,9 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 	if p.enoughSlots(s) {
 		entry = codes.HostfileNotRead
 	}
+	if s.Code == codes.MoreSlotsThanGPUs && p.hasGPUForEachSlot() {
+		entry = codes.Lookup(codes.WrongGPU)
+	}
 	if launcher, worker := facts.Image(p.Template(mpi.RoleLauncher)), facts.Image(p.Template(mpi.RoleWorker)); s.Code == codes.MPINotInPath && launcher != worker && launcher != "" && worker != "" {
 		entry, figures["launcherImage"], figures["workerImage"] = codes.HelperOfOtherMPI, launcher, worker
 	}

@@ -240,7 +240,7 @@ main()
 
 // otherLibrary is a shell's command that runs ranks with one of its libraries called by another name, of the same length.
 // It takes so long that the agent, which looks once a second, has seen the rank.
-const otherLibrary = `train=/tmp/train.$OMPI_COMM_WORLD_RANK; sed s/libmpi.so.40/libcuda.so.1/ "$(command -v ranks)" > $train; chmod +x $train; sleep 2; exec $train`
+const otherLibrary = `train=/tmp/train.$OMPI_COMM_WORLD_RANK; sed s/libmpi.so.40/libhdf5.so.9/ "$(command -v ranks)" > $train; chmod +x $train; sleep 2; exec $train`
 
 // programFailures are those of the program itself.
 func programFailures() []failure {
@@ -277,7 +277,7 @@ func programFailures() []failure {
 		},
 		{
 			name: "missing library", trainJob: true, provoke: made(mpirun("sh", "-c", otherLibrary)),
-			want: explanation{code: codes.LibraryMissing, pod: "job-worker-", exit: new(int32(127)), summary: "libcuda.so.1", remedy: "Pass the library path to all ranks", fails: true},
+			want: explanation{code: codes.LibraryMissing, pod: "job-worker-", exit: new(int32(127)), summary: "libhdf5.so.9", remedy: "Pass the library path to all ranks", fails: true},
 		},
 		{
 			name: "hang of one rank", provoke: made(mpirun("python3", "-c", hanging), func(_ *testing.T, job *kubeflow.MPIJob) {

@@ -177,10 +177,13 @@ func lookAtMessages(pod Pod, symptom implementation.Symptom) *Sign {
 
 // matchTagged matches a line without the tag of its rank, which is a figure then.
 func matchTagged(symptom implementation.Symptom, line string) (figures map[string]string, found bool) {
+	tag := loglines.RankTag.FindStringSubmatch(line)
 	if figures, found = symptom.Match(line); found {
+		if tag != nil && figures["rank"] == "" {
+			figures["rank"] = tag[1]
+		}
 		return figures, true
 	}
-	tag := loglines.RankTag.FindStringSubmatch(line)
 	if tag == nil {
 		return nil, false
 	}
