@@ -151,7 +151,7 @@ var programErrors = []OwnError{
 		},
 	},
 	{
-		Name: "pickle", Matches: regexp.MustCompile(`PicklingError|UnpicklingError|can(?:'t|not) pickle|Can't get attribute`),
+		Name: "pickle", Matches: regexp.MustCompile(`PicklingError|can(?:'t|not) pickle|Can't get attribute`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Send plain data: mpi4py and process pools convert objects to bytes, which works for functions and classes at the top of a module that all ranks import, and not for lambdas, open files and locks."},
 		},

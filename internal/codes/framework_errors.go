@@ -43,7 +43,14 @@ var frameworkErrors = []OwnError{
 		},
 	},
 	{
-		Name: "another rank", Matches: regexp.MustCompile(`Horovod has been shut down|HorovodInternalError|ncclRemoteError|gloo/\S+: (?:Connection closed by peer|Read error|Write error)|remote process exited`),
+		Name: "horovod tensors", Matches: regexp.MustCompile(`Mismatched [\w/ -]+: One rank\b`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Let all ranks call the same operations with tensors of the same shapes and types, in the same order: they differ between two ranks. Conditions on the rank, and parts of data that differ in length, are usual causes."},
+			{Text: "For tensors that may differ in their first dimension, use allgather."},
+		},
+	},
+	{
+		Name: "another rank", Matches: regexp.MustCompile(`Horovod has been shut down|HorovodInternalError: (?:.*gloo/|ncclRemoteError|MPI_\w+ failed, see MPI output)|ncclRemoteError|gloo/\S+: (?:Connection closed by peer|Read error|Write error)|remote process exited`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "This is a consequence: another rank ended before. Find the first error of another rank.", Action: launcherLog},
 		},
@@ -89,6 +96,22 @@ var frameworkErrors = []OwnError{
 		},
 	},
 	{
+		Name: "weights only", Matches: regexp.MustCompile(`Weights only load failed|Unsupported global: GLOBAL`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "If you trust the file, let PyTorch load all of its types. Since version 2.6 it loads only tensors and plain types by default.", Action: "torch.load(PATH, weights_only=False)"},
+			{Text: "Or allow the types that the message names.", Action: "torch.serialization.add_safe_globals([TYPE])"},
+		},
+	},
+	{
+		// The errors of pickle, gzip, PyTorch, safetensors and HDF5 for a file that ends too early.
+		Name: "cut off", Matches: regexp.MustCompile(`Ran out of input|end-of-stream marker was reached|pickle data was truncated|PytorchStreamReader failed|failed finding central directory|MetadataIncompleteBuffer|HeaderTooSmall|unexpected EOF, expected \d+ more bytes|truncated file: eof`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Delete {file|the file that the program reads}, and write or download it again, or start from an earlier checkpoint: it is cut off. A job may have ended while it wrote the file, or several ranks wrote it at once."},
+			{Text: "Let rank 0 alone write checkpoints, under a temporary name that it then changes: a file with its final name is complete.", Action: "os.replace(PATH + \".tmp\", PATH)"},
+			{Text: "If it is the pointer of Git LFS or an error page that was downloaded, get the data again. Its first bytes show that.", Action: "kubectl -n {namespace} exec {worker} -- head -c 200 {file|FILE}"},
+		},
+	},
+	{
 		Name: "weights", Matches: regexp.MustCompile(`loading state_dict|key\(s\) in state_dict|size mismatch for \S+: copying a param`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Load the weights into the model that they are from. Names that begin with module. are those of DistributedDataParallel's wrapper: save the model within it.", Action: "torch.save(model.module.state_dict(), PATH)"},
@@ -121,6 +144,25 @@ var frameworkErrors = []OwnError{
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Use a backend that the image's PyTorch has: nccl on GPUs, gloo on CPUs. Packages of PyTorch contain no mpi.", Action: "torch.distributed.init_process_group(backend=\"gloo\")"},
 			{Text: "Or build PyTorch from its sources in an image with MPI.", Action: "{programTemplate}.spec.containers[0].image"},
+		},
+	},
+	{
+		// mpi4py's wheels load the library of MPI when they are imported.
+		Name: "MPI library", Matches: regexp.MustCompile(`cannot load MPI library`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Use an image whose MPI is in the path of the loader: mpi4py found none.", Action: "{programTemplate}.spec.containers[0].image"},
+			{Text: "If the image has an MPI elsewhere, pass the path of its libraries to all ranks.", Action: "mpirun -x LD_LIBRARY_PATH <program>"},
+			{Text: "Or build mpi4py with the image's MPI.", Action: "pip install --no-binary=mpi4py --force-reinstall mpi4py"},
+		},
+	},
+	{
+		Name: "OpenMP twice", Matches: regexp.MustCompile(`OMP: Error #15\b`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "The program loads OpenMP twice, from packages of two sources. Install NumPy, PyTorch and the like from one source, conda or pip, in the image.", Action: "{programTemplate}.spec.containers[0].image"},
+			{
+				Text: "Until then, allow it. Results are seldom affected, and crashes are possible.", Action: "env: KMP_DUPLICATE_LIB_OK=TRUE",
+				Rerun: true, Changes: set("env.KMP_DUPLICATE_LIB_OK", "TRUE"),
+			},
 		},
 	},
 	{

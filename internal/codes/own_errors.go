@@ -119,7 +119,7 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "input", Matches: regexp.MustCompile(`EOFError|EOF when reading`),
+		Name: "input", Matches: regexp.MustCompile(`EOF when reading`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Read from a file. A pod has no standard input, and MPI passes one on to rank 0 only."},
 		},
@@ -148,7 +148,7 @@ var ownErrors = []OwnError{
 	},
 	{
 		// numpy.load takes a file without the magic string of its formats for pickled data (numpy/lib/_npyio_impl.py).
-		Name: "array file", Matches: regexp.MustCompile(`Cannot load file containing pickled data|Failed to interpret file .* as a pickle|magic string is not correct|cannot identify image file|Unable to synchronously open file \(file signature not found\)|invalid load key|not a (?:valid )?(?:HDF5|Parquet|TFRecord) file|Parquet magic bytes not found`),
+		Name: "array file", Matches: regexp.MustCompile(`Cannot load file containing pickled data|Failed to interpret file .* as a pickle|magic string is not correct|cannot identify image file|Unable to synchronously open file \(file signature not found\)|invalid load key|not a (?:valid )?(?:HDF5|Parquet|TFRecord) file|Parquet magic bytes not found|UnpicklingError`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check {file|the file that the program reads}: it has another format than its name promises. It may be the pointer of Git LFS (get the data with git lfs pull), an error page that was downloaded, or cut off. If the pods are gone, see it in a job with the command head.", Action: "kubectl -n {namespace} exec {worker} -- head -c 200 {file|FILE}"},
 		},
