@@ -32,7 +32,7 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 	if entry.Code == codes.LibraryMissing && entry.Summary == codes.Lookup(codes.LibraryMissing).Summary {
 		entry = p.missingLibrary(entry, values)
 	}
-	if slices.Contains([]string{codes.Lookup(codes.ApplicationFailed).Summary, codes.EndedBeforeRanks.Summary, codes.EndedAfterRanks.Summary}, entry.Summary) {
+	if slices.Contains([]string{codes.Lookup(codes.ApplicationFailed).Summary, codes.Lookup(codes.Aborted).Summary, codes.EndedBeforeRanks.Summary, codes.EndedAfterRanks.Summary}, entry.Summary) {
 		entry = p.ownError(entry, values)
 	}
 	switch {

@@ -45,6 +45,9 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 		}
 	}
 	kind := codes.OwnErrorOf(figures["errorText"])
+	if figures["said"] != "" {
+		kind = codes.LauncherErrorOf(figures["errorText"])
+	}
 	if kind == nil {
 		return p.unknownError(entry, figures)
 	}
@@ -77,12 +80,16 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 
 // unknownError is ownError for an error of none of the known kinds.
 func (p *input) unknownError(entry codes.Entry, figures map[string]string) codes.Entry {
-	if figures["errorText"] == "" || entry.Summary != codes.Lookup(codes.ApplicationFailed).Summary {
+	if figures["errorText"] == "" || entry.Summary != codes.Lookup(entry.Code).Summary {
 		return entry
 	}
-	entry.Remedies = codes.KnownError
-	if p.failedWithoutMPI() {
+	switch {
+	case figures["said"] != "":
+		entry.Remedies = codes.MessageOfMPI
+	case p.failedWithoutMPI():
 		entry.Remedies = codes.OneProcess
+	default:
+		entry.Remedies = codes.KnownError
 	}
 	return entry
 }

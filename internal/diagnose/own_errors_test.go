@@ -471,6 +471,65 @@ func TestMessagesOfMPI(t *testing.T) {
 	}
 }
 
+// TestRemediesForMessagesOfMPI: what MPI reports of a rank is no error of the program. All kinds of messages are tried.
+func TestRemediesForMessagesOfMPI(t *testing.T) {
+	t.Parallel()
+	const ruler = "\n--------------------------------------------------------------------------\n"
+	const full = "It appears as if there is not enough space for FOLDER/vader_segment.pi-worker-0.0.7e150001.1 (the shared-memory backing\nfile). It is likely that your MPI job will now either abort or experience\nperformance degradation.\n\n  Local host:  pi-worker-0"
+	tried := map[string]bool{}
+	for name, test := range map[string]struct{ log, kind, summary, remedy string }{
+		"shared memory":       {ruler + strings.ReplaceAll(full, "FOLDER", "/dev/shm") + ruler, "shared memory", "not enough space for /dev/shm/", "Give the pods more shared memory"},
+		"the folder of files": {ruler + strings.ReplaceAll(full, "FOLDER", "/tmp/ompi.pi-worker-0.0/pid.1/1") + ruler, "backing file", "not enough space for /tmp/", "Mount a volume at the folder"},
+		"no start": {ruler + "It looks like MPI_INIT failed for some reason; your parallel process is\nlikely to abort.  There are many reasons that a parallel process can\nfail during MPI_INIT; some of which are due to configuration or environment\nproblems.  This failure appears to be an internal failure; here's some\n" +
+			"additional information (which may only be relevant to an Open MPI\ndeveloper):\n\n  PML add procs failed\n  --> Returned \"Not found\" (-13) instead of \"Success\" (0)" + ruler, "MPI_INIT", "It looks like MPI_INIT failed for some reason: PML add procs failed: Not found.", "names the part of MPI that could not start"},
+		"Omni-Path":        {ruler + "PSM2 was unable to open an endpoint. Please make sure that the network link is\nactive on the node and the hardware is functioning.\n\n  Error: Failure in initializing endpoint" + ruler, "Omni-Path", "PSM2 was unable", "Let Open MPI use TCP"},
+		"memory":           {"[pi-worker-0:00042] Read -1, expected 131072, errno = 1\n[pi-worker-0:00042] Read -1, expected 4067, errno = 1", "single copy", "Read -1, expected 131072, errno = 1.", "shared memory alone"},
+		"memory, with UCX": {"[1764350000.1] [pi-worker-0:42   :0]         cma_ep.c:87   UCX  ERROR process_vm_readv(pid=43 {0x7f00,131072}-->{0x7f01,131072}) returned -1: Operation not permitted", "single copy of UCX", "process_vm_readv(pid=43", "Let UCX exchange messages"},
+		"another message":  {ruler + "Buffers are too small." + ruler, "", "Buffers are too small", "one of MPI and not of the program"},
+		"after a summary":  {ruler + "The library attempted to open the following supporting CUDA libraries,\nbut each of them failed.  CUDA-aware support is disabled.\nlibcuda.so.1: cannot open shared object file: No such file or directory" + ruler + ruler + "Buffers are too small." + ruler, "", "Buffers are too small", "one of MPI and not of the program"},
+		"the time is over": {"[mpiexec@pi-launcher] APPLICATION TIMED OUT, TIMEOUT = 60s", "", "TIMED OUT", "Remove the time limit"},
+	} {
+		tried[test.kind] = true
+		found := failed(1, test.log).with(launcherLeft(agentapi.Summary{HostsExpected: 4, HostsReached: 4, RanksSeen: 8, ExitCode: new(int32(1))}, 1)).findings()
+		if len(found) == 0 || found[0].Code != codes.ApplicationFailed || !strings.Contains(found[0].Summary, test.summary) || !strings.Contains(found[0].Remedies[0].Text, test.remedy) {
+			t.Errorf("%s: found %+v", name, found)
+		}
+	}
+	for _, kind := range codes.LauncherErrors {
+		if !tried[kind.Name] {
+			t.Errorf("no message of the kind %q was tried", kind.Name)
+		}
+	}
+}
+
+// TestWhyProgramsAbort: the error of a program that ends by SIGABRT is named with its remedies, whoever reports the signal.
+func TestWhyProgramsAbort(t *testing.T) {
+	t.Parallel()
+	const ruler = "\n--------------------------------------------------------------------------\n"
+	noticed := ruler + "mpirun noticed that process rank 3 with PID 27 on node pi-worker-1 exited on signal 6 (Aborted)." + ruler
+	rank := agentapi.Summary{Code: agentapi.RankFailed, ExitCode: new(int32(134)), HostsExpected: 4, HostsReached: 4, RanksSeen: 8, Ranks: []agentapi.RankEnd{{Rank: 3, ExitCode: 134, Signal: 6, Program: "solver"}}}
+	for log, want := range map[string]struct{ summary, remedy string }{
+		"terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc": {"std::bad_alloc", "Allocate less at once"},
+		"double free or corruption (!prev)": {"double free", "writes outside its memory"},
+		"terminate called after throwing an instance of 'std::invalid_argument'\n  what():  stoi":         {": stoi", "missing, empty or no number"},
+		"solver: solve.c:88: step: Assertion `n > 0' failed.":                                             {"Assertion `n > 0' failed", "an error of the program itself"},
+		"OMP: Error #15: Initializing libiomp5.so, but found libomp.so already initialized.\nOMP: Hint x": {"OMP: Error #15", "loads OpenMP twice"},
+		"step 41": {"with signal 6", "Read the last lines"},
+	} {
+		for name, s := range map[string]scene{
+			"Open MPI":               failed(134, log+noticed),
+			"Open MPI and the agent": failed(134, log+noticed).with(launcherLeft(rank, 134)),
+			"the agent":              failed(134, log, mpich).with(launcherLeft(rank, 134)),
+			"the container":          failed(134, log),
+		} {
+			found := s.findings()
+			if len(found) == 0 || found[0].Code != codes.Aborted || !strings.Contains(found[0].Summary, want.summary) || !strings.Contains(found[0].Remedies[0].Text, want.remedy) {
+				t.Errorf("%s, %s: found %+v", log, name, found)
+			}
+		}
+	}
+}
+
 // TestTopicOfAMessage: mpirun names the topic of a message that more ranks have sent, and an unknown message is quoted with it.
 func TestTopicOfAMessage(t *testing.T) {
 	t.Parallel()

@@ -95,7 +95,7 @@ func summings(p *input) []Finding {
 func (p *input) signFinding(s facts.Sign) Finding {
 	figures, pods := p.place(s)
 	var words []string
-	if s.Code == codes.ApplicationFailed {
+	if s.Code == codes.ApplicationFailed || s.Code == codes.Aborted {
 		words = p.words(figures)
 		if figures["codeText"] == "" && p.KilledByMPI() {
 			figures["codeText"] = exitText(*p.LauncherSummary().ExitCode)
