@@ -265,6 +265,12 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 		}).with(worker(1, corev1.PodPending, unschedulable("0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints (missing required label). preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.")))},
 		"gated":                  {codes.SchedulingGated, running(2, gatedBy("example.com/approval")).with(worker(1, corev1.PodPending, created(time.Minute), heldByGate))},
 		"gated-by-others":        {codes.SchedulingGated, running(2).with(worker(1, corev1.PodPending, created(time.Minute), heldByGate))},
+		"volume-not-provisioned": {codes.VolumeClaimPending, starting(2, created(2*time.Minute)).with(unprovisioned)},
+		"volume-not-provisioned-in-time": {codes.VolumeClaimPending, starting(2, created(12*time.Minute), func(pod *corev1.Pod) {
+			pod.Status.Conditions = []corev1.PodCondition{{
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError, Message: `running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded`,
+			}}
+		}).with(unprovisioned)},
 		"no-scheduler": {codes.NoScheduler, running(2, func(j *mpi.Job) { j.Workers.Template.Spec.SchedulerName = "volcano" }).with(
 			worker(0, corev1.PodPending, created(time.Minute)), worker(1, corev1.PodPending, created(time.Minute)),
 		)},
@@ -727,6 +733,14 @@ func TestFailureOfAPodThatIsGone(t *testing.T) {
 	got := s.findings()
 	if len(got) == 0 || len(want) == 0 || got[0].Code != codes.SegmentationFault || got[0].Code != want[0].Code || got[0].Pod != want[0].Pod {
 		t.Errorf("found %+v, with the pod %+v", got, want)
+	}
+}
+
+// unprovisioned lets the provisioner of a claim fail.
+func unprovisioned(s *scene) {
+	s.evidence.Claims = []jobstate.Claim{
+		{Name: "results", Phase: corev1.ClaimPending, Class: "block"},
+		{Name: "data", Phase: corev1.ClaimPending, Class: "block", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Problem: `failed to provision volume with StorageClass "block": multi-node access modes are only supported on block volumes`},
 	}
 }
 

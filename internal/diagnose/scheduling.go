@@ -19,6 +19,7 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podspec"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 var (
@@ -52,7 +53,7 @@ func unplaced(p *input) []Finding {
 // the name that they request (k8s.io/kubernetes/pkg/scheduler: without one, the condition PodScheduled is absent).
 func unattended(p *input) []Finding {
 	const patience = 30 * time.Second
-	var gated, ignored, claiming []facts.Pod
+	var gated, ignored, claiming, binding []facts.Pod
 	for _, pod := range p.Pods {
 		if pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil || !pod.Latest ||
 			pod.CreationTimestamp.IsZero() || p.Seen.Now.Sub(pod.CreationTimestamp.Time) < patience {
@@ -65,6 +66,8 @@ func unattended(p *input) []Finding {
 			ignored = append(ignored, pod)
 		case p.WaitsForClaims(pod):
 			claiming = append(claiming, pod)
+		case p.WaitsForVolume(pod):
+			binding = append(binding, pod)
 		}
 	}
 	var found []Finding
@@ -96,7 +99,21 @@ func unattended(p *input) []Finding {
 			fmt.Sprintf("Pod %s has no condition PodScheduled: the scheduler has not tried to place it.", claiming[0].Name))
 		found = append(found, f)
 	}
+	if len(binding) > 0 {
+		figures := map[string]string{}
+		lines := p.claimFigures("", figures)
+		found = append(found, p.find(codes.VolumeClaimPending, binding, figures, slices.Insert(lines, 0, bindingLine(binding[0]))...))
+	}
 	return found
+}
+
+// bindingLine returns what the scheduler reports of a pod whose volumes it binds (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding,
+// PreBind): nothing until its time is over.
+func bindingLine(pod facts.Pod) string {
+	if condition := podstatus.NotScheduled(pod.Pod); condition != nil {
+		return "Scheduler: " + condition.Message
+	}
+	return fmt.Sprintf("Pod %s has no condition PodScheduled: the scheduler has selected a node, and waits until the pod's volumes are bound.", pod.Name)
 }
 
 // placing reads the scheduler's words (k8s.io/kubernetes/pkg/scheduler/framework/types.go).
@@ -139,10 +156,8 @@ func (p *input) claimFigures(message string, figures map[string]string) []string
 		figures["first"] = "Create the claim, or correct its name in the job."
 		return lines
 	}
-	for _, claim := range p.Evidence.Claims {
-		if claim.Missing || claim.Phase == corev1.ClaimBound {
-			continue
-		}
+	if unbound := p.UnboundClaims(); len(unbound) > 0 {
+		claim := unbound[0]
 		figures["claimText"] = fmt.Sprintf("PersistentVolumeClaim %q is not bound", claim.Name)
 		figures["first"] = fmt.Sprintf("Find out why the claim is not bound. Its storage class is %s.", cmp.Or(claim.Class, "not set, and the cluster has no default"))
 		figures["firstAction"] = phrase.QuoteCommand([]string{"kubectl", "-n", p.Job.Namespace, "describe", "pvc", claim.Name})
@@ -156,6 +171,10 @@ func (p *input) claimFigures(message string, figures map[string]string) []string
 			figures["first"] = "Create a PersistentVolume without a storage class that fits, or create the claim again with a storage class."
 			figures["firstAction"] = "kubectl get storageclasses,pv"
 		}
+		if claim.Problem != "" && claim.Volume == "" && !claim.Static {
+			figures["claimText"] += ": " + quotedText(claim.Problem)
+			figures["first"] = fmt.Sprintf("Correct what the events of the claim report, or ask the cluster administrator about its storage class, %s.", cmp.Or(claim.Class, "which is not set, and the cluster has no default"))
+		}
 		if absent := missingClass.FindStringSubmatch(claim.Problem); absent != nil {
 			figures["claimText"] = fmt.Sprintf("PersistentVolumeClaim %q is not bound: its storage class %q does not exist", claim.Name, absent[1])
 			figures["first"] = "Create the claim again with a storage class that exists."
@@ -164,7 +183,6 @@ func (p *input) claimFigures(message string, figures map[string]string) []string
 		if claim.Problem != "" {
 			lines = append(lines, fmt.Sprintf("Event of PersistentVolumeClaim %s: %s", claim.Name, claim.Problem))
 		}
-		break
 	}
 	return lines
 }

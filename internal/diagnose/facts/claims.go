@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -27,6 +28,26 @@ func (f *Facts) Claims(which func(jobstate.Claim) bool) []string {
 		}
 	}
 	return lines
+}
+
+// UnboundClaims returns the claims of the job that exist and are not bound, first those about which a warning reports why.
+func (f *Facts) UnboundClaims() []jobstate.Claim {
+	claims := slices.DeleteFunc(slices.Clone(f.Evidence.Claims), func(c jobstate.Claim) bool { return c.Missing || c.Phase == corev1.ClaimBound })
+	slices.SortStableFunc(claims, func(a, b jobstate.Claim) int {
+		return cmp.Compare(min(len(b.Problem), 1), min(len(a.Problem), 1))
+	})
+	return claims
+}
+
+// WaitsForVolume reports whether the scheduler has selected a node for a pod, and a claim of the job is not bound because of a problem: with the
+// mode WaitForFirstConsumer volumes are made only then. Until that fails, the pod has no condition PodScheduled; it then has an internal error.
+func (f *Facts) WaitsForVolume(pod Pod) bool {
+	claims := f.UnboundClaims()
+	if len(claims) == 0 || claims[0].Problem == "" || pod.Spec.NodeName != "" {
+		return false
+	}
+	condition := podstatus.NotScheduled(pod.Pod)
+	return notTried(pod) || condition != nil && condition.Reason == corev1.PodReasonSchedulerError
 }
 
 // MissingClaim returns what the scheduler reports of a pod whose claim does not exist, if it reports an internal error instead.
