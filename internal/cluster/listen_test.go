@@ -113,6 +113,29 @@ func TestListeningToAnInitContainer(t *testing.T) {
 	}
 }
 
+// TestLogsOfInitializers: of the jobs that prepare a TrainJob's data and model, the logs of those that failed are read.
+func TestLogsOfInitializers(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte("2026-01-01T00:00:00Z " + r.URL.Path + " " + r.URL.Query().Get("container")))
+	}))
+	t.Cleanup(server.Close)
+	core, err := typedcore.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := jobstate.Observed{Now: mpitest.Now}
+	for name, code := range map[string]int32{"pi-dataset-initializer": 1, "pi-model-initializer": 0} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		mpitest.Exited(code, "")(pod)
+		seen.Initializers = append(seen.Initializers, pod)
+	}
+	evidence := cluster.NewGatherer(nil, core, logs.Masker{}, clock.RealClock{}).Listen(t.Context(), mpitest.Job(1), seen)
+	if lines := evidence.Logs["pi-dataset-initializer"].Lines; len(evidence.Logs) != 1 || len(lines) != 1 || lines[0] != "/api/v1/namespaces/ns/pods/pi-dataset-initializer/log main" {
+		t.Errorf("the logs are %v", evidence.Logs)
+	}
+}
+
 // TestLogOfARemovedContainerIsNone: what a kubelet says instead is no word of the program's.
 func TestLogOfARemovedContainerIsNone(t *testing.T) {
 	t.Parallel()

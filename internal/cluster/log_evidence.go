@@ -82,7 +82,7 @@ type source struct {
 
 // sources returns the logs to read: first that of the launcher's latest failed attempt, or of its latest, then those
 // of failed workers in the order of their failures. If nothing but the logs of sshd shows which workers a job used that has
-// succeeded, those of workers follow. The last is that of an init container for which a pod waits.
+// succeeded, those of workers follow. The last are those of initializers that failed, and of an init container for which a pod waits.
 func sources(job mpi.Job, seen jobstate.Observed) []source {
 	var pods []*corev1.Pod
 	for _, try := range slices.Backward(seen.LauncherPods) {
@@ -127,7 +127,20 @@ func sources(job mpi.Job, seen jobstate.Observed) []source {
 			found = append(found, s)
 		}
 	}
-	return withRunningInit(found, seen)
+	return withRunningInit(withInitializers(found, seen), seen)
+}
+
+// withInitializers adds the logs of initializers that failed, if there is room for them.
+func withInitializers(found []source, seen jobstate.Observed) []source {
+	for _, pod := range seen.Initializers {
+		for _, c := range pod.Status.ContainerStatuses {
+			if s, has := failedRun(pod, c); has && (s.previous || c.State.Terminated.ExitCode != 0) && len(found) < jobstate.MaxLogPods {
+				found = append(found, s)
+				break
+			}
+		}
+	}
+	return found
 }
 
 // withRunningInit adds the log of the init container for which the first of the job's pods waits, if there is one, and room for it.

@@ -24,17 +24,18 @@ var special = []codes.Entry{
 	codes.ServiceAccountMissing, codes.PriorityClassMissing, codes.RuntimeClassMissing, codes.RuntimeClassElsewhere, codes.AboveLimitRange, codes.BelowLimitRange,
 	codes.WithoutResources, codes.AboveRequestRatio, codes.QuotaNeedsResources, codes.NamespaceSelectsNodes, codes.TolerationsNotAllowed, codes.SecretNotOfAccount,
 	codes.AffinityNotAllowed, codes.UndefinedInScript, codes.WaitsForStorage,
+	codes.NodeWithoutDriver, codes.DriverTooOld, codes.SeccompProfileMissing, codes.DeviceGone, codes.DriverLibraryMissing, codes.OtherMPILibrary, codes.CUDALibraryMissing, codes.InitializerFailed,
 }
 
 // allEntries are the definitions of all codes, with special cases and those of programs' own errors.
 func allEntries() []codes.Entry {
 	all := append(codes.Entries(), special...)
-	for _, of := range codes.OwnErrors {
+	for _, of := range slices.Concat(codes.OwnErrors, codes.LauncherErrors) {
 		entry := codes.Lookup(codes.ApplicationFailed)
 		entry.Remedies = append(slices.Clone(of.Remedies), of.OnlyInLauncher...)
 		all = append(all, entry)
 	}
-	for _, remedies := range [][]v1alpha1.Remedy{codes.KnownError, codes.OneProcess, codes.FullVolume, codes.ShadowedModule, codes.ModuleVersion, codes.CommandOfProgram, codes.UnexpandedReference, codes.FolderOnlyInLauncher, codes.FolderOfOnePod, codes.WaitsOnPurpose, codes.CapabilityDenied, codes.VariableOnlyInLauncher, codes.UnreadableObject, codes.IsolatedNetwork, codes.WrongSubPath, codes.RenamedByAnother, codes.MissingOnVolume, codes.MissingKey, codes.ReadOnlyVolume, codes.FileNotExecutable, codes.RefusedConnection, codes.LostInPipe, codes.SleepsAlone, codes.ThreadsLeft, codes.FinishedBefore, codes.PythonElsewhere, {codes.OwnLimit}, {codes.OwnSetting}, {codes.SetOnWorkers}} {
+	for _, remedies := range [][]v1alpha1.Remedy{codes.KnownError, codes.MessageOfMPI, codes.OneProcess, codes.FullVolume, codes.ShadowedModule, codes.ModuleVersion, codes.CommandOfProgram, codes.UnexpandedReference, codes.FolderOnlyInLauncher, codes.FolderOfOnePod, codes.WaitsOnPurpose, codes.CapabilityDenied, codes.VariableOnlyInLauncher, codes.UnreadableObject, codes.IsolatedNetwork, codes.WrongSubPath, codes.RenamedByAnother, codes.MissingOnVolume, codes.MissingKey, codes.ReadOnlyVolume, codes.FileNotExecutable, codes.RefusedConnection, codes.LostInPipe, codes.SleepsAlone, codes.ThreadsLeft, codes.FinishedBefore, codes.PythonElsewhere, {codes.OwnLimit}, {codes.InitializerOutOfMemory}, {codes.OwnSetting}, {codes.SetOnWorkers}} {
 		entry := codes.Lookup(codes.ApplicationFailed)
 		entry.Remedies = remedies
 		all = append(all, entry)

@@ -271,6 +271,11 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError, Message: `running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded`,
 			}}
 		}).with(unprovisioned)},
+		"initializer-failed": {codes.ApplicationFailed, initializing("dataset-initializer", mpitest.Exited(1, "Error"),
+			"Traceback (most recent call last):", `  File "/app/main.py", line 9, in <module>`, "huggingface_hub.errors.HfHubHTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/api/datasets/a/b")},
+		"initializer-of-a-wrong-address": {codes.ApplicationFailed, initializing("model-initializer", mpitest.Exited(1, "Error"), "huggingface_hub.errors.RepositoryNotFoundError: 404 Client Error.")},
+		"initializer-without-a-way":      {codes.ApplicationFailed, initializing("model-initializer", mpitest.Exited(1, "Error"), "requests.exceptions.ConnectionError: HTTPConnectionPool(host='data.example', port=80): Max retries exceeded with url: /x")},
+		"initializer-out-of-memory":      {codes.ApplicationFailed, initializing("dataset-initializer", mpitest.Exited(137, "OOMKilled"), "downloading 3 of 9")},
 		"no-scheduler": {codes.NoScheduler, running(2, func(j *mpi.Job) { j.Workers.Template.Spec.SchedulerName = "volcano" }).with(
 			worker(0, corev1.PodPending, created(time.Minute)), worker(1, corev1.PodPending, created(time.Minute)),
 		)},
@@ -742,6 +747,17 @@ func unprovisioned(s *scene) {
 		{Name: "results", Phase: corev1.ClaimPending, Class: "block"},
 		{Name: "data", Phase: corev1.ClaimPending, Class: "block", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Problem: `failed to provision volume with StorageClass "block": multi-node access modes are only supported on block volumes`},
 	}
+}
+
+// initializing is a TrainJob that failed because of its initializer, whose container ended in a way and printed lines.
+func initializing(name string, end func(*corev1.Pod), lines ...string) scene {
+	return failed(1, "").with(trainJob, func(s *scene) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pi-" + name + "-0-0-abcde", Labels: map[string]string{mpi.LabelJobSetJob: name}}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}
+		end(pod)
+		s.seen.Launcher, s.seen.LauncherPods, s.seen.Workers, s.seen.Initializers = nil, nil, nil, []*corev1.Pod{pod}
+		s.job.Recorded.Finish = &mpi.Finish{Reason: "FailedJobs", Message: "jobset failed", At: mpitest.Now}
+		s.evidence.Logs = map[string]jobstate.Log{pod.Name: {Lines: lines}}
+	})
 }
 
 // lostDaemon is what mpirun of Open MPI 4 prints when a daemon has ended.

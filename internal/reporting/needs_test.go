@@ -37,6 +37,7 @@ func TestPodsThatAreNotCreated(t *testing.T) {
 		mpitest.Exited(0, "Completed")(pod)
 		pod.Status.ContainerStatuses[0].State.Terminated.FinishedAt = ago(2)
 	}
+	failedInitializer := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}
 	unready := func(pod *corev1.Pod) {
 		pod.CreationTimestamp = ago(60)
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
@@ -61,6 +62,7 @@ func TestPodsThatAreNotCreated(t *testing.T) {
 		"the launcher's Job is suspended": {mpitest.Job(0), jobstate.Observed{Launcher: suspended}, reported(60), false, 0},
 		"the launcher has a pod":          {mpitest.Job(0), jobstate.Observed{Launcher: made(5), LauncherPods: []*corev1.Pod{mpitest.LauncherPod(mpitest.Job(0), 0, corev1.PodRunning)}}, reported(6), false, 0},
 		"a worker has ended":              {mpitest.Job(1), jobstate.Observed{Launcher: made(5), LauncherPods: launcher, Workers: []jobstate.Worker{mpitest.Worker(mpitest.Job(1), 0, corev1.PodSucceeded, endedAgo)}}, reported(6), true, 4 * time.Second},
+		"an initializer failed":           {mpitest.Job(2, trainJob), jobstate.Observed{WorkerJob: suspended, Launcher: suspended, Initializers: []*corev1.Pod{failedInitializer}}, reported(1), true, 0},
 		"a worker is not ready":           {mpitest.Job(1), jobstate.Observed{Workers: []jobstate.Worker{mpitest.Worker(mpitest.Job(1), 0, corev1.PodRunning, unready)}}, reported(60), true, 30 * time.Second},
 		"an MPIJob that has no Job yet":   {mpitest.Job(0), jobstate.Observed{}, reported(60), false, 0},
 	} {

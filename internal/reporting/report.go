@@ -445,8 +445,13 @@ func needsEvidence(job mpi.Job, seen jobstate.Observed, refusals []jobstate.Refu
 	return slices.ContainsFunc(seen.Workers, func(worker jobstate.Worker) bool { return podstatus.HasEnded(worker.Pod) }) || anyTroubled(seen)
 }
 
-// anyTroubled reports whether a container of the job's pods ended badly, or a pod takes long to start or to be ready.
+// anyTroubled reports whether a container of the job's pods or its initializers ended badly, or a pod takes long to start or to be ready.
 func anyTroubled(seen jobstate.Observed) bool {
+	for _, pod := range seen.Initializers {
+		if _, bad := cluster.EndedBadly(pod); bad {
+			return true
+		}
+	}
 	for _, pod := range seen.AllPods() {
 		_, bad := cluster.EndedBadly(pod)
 		if bad || (pod.Status.Phase == corev1.PodPending || cluster.Unready(pod)) && seen.Now.Sub(pod.CreationTimestamp.Time) >= slowStart {

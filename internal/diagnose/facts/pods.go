@@ -36,6 +36,14 @@ type Pod struct {
 	messages []loglines.Message
 }
 
+// Initializers returns the latest pods of a TrainJob's initializers. Their roles are the names of their jobs.
+func (f *Facts) Initializers() (pods []Pod) {
+	for _, object := range f.Seen.Initializers {
+		pods = append(pods, Pod{Pod: object, Role: mpi.Role(object.Labels[mpi.LabelJobSetJob]), Latest: true, Log: f.Evidence.Logs[object.Name]})
+	}
+	return pods
+}
+
 // MainStatus is the status of the container that runs MPI; nil if it has none, or the container is unknown.
 func (p Pod) MainStatus() *corev1.ContainerStatus {
 	for i := range p.Status.ContainerStatuses {

@@ -104,6 +104,7 @@ func (j Job) Observe(seen jobstate.Observed) jobstate.Observed {
 		return owner == nil || mine[owner.UID] == nil || podstatus.IsStopped(mine[owner.UID], pod)
 	})
 	seen.LauncherPods, seen.Workers = Pods(j.Runtime, pods)
+	seen.Initializers = initializerPods(pods)
 	seen.Restarts = int32(min(restartAttempt(pods), math.MaxInt16))
 	return seen
 }
@@ -163,6 +164,23 @@ func Pods(used Runtime, pods []*corev1.Pod) (launchers []*corev1.Pod, workers []
 	}
 	slices.SortFunc(workers, func(a, b jobstate.Worker) int { return cmp.Compare(a.Index, b.Index) })
 	return launchers, workers
+}
+
+// initializerPods returns the latest pod of each initializer, without those of an earlier restart of the whole JobSet.
+func initializerPods(pods []*corev1.Pod) (found []*corev1.Pod) {
+	attempt := restartAttempt(pods)
+	for _, name := range initializers {
+		var latest *corev1.Pod
+		for _, pod := range pods {
+			if pod.Labels[labelJob] == name && number(pod, labelRestart) == attempt && (latest == nil || older(latest, pod) < 0) {
+				latest = pod
+			}
+		}
+		if latest != nil {
+			found = append(found, latest)
+		}
+	}
+	return found
 }
 
 // restartAttempt is how often the whole JobSet was restarted before its latest pods were created.

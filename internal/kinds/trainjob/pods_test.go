@@ -74,6 +74,14 @@ func TestObserve(t *testing.T) {
 	if len(seen.Workers) != 2 || seen.Workers[0].Pod != pods[4] || seen.Workers[1].Pod != pods[3] {
 		t.Errorf("the workers are %v", seen.Workers)
 	}
+	prepare := []*corev1.Pod{
+		podOf("new", "dataset-initializer", 0, 1, 40, corev1.PodFailed), podOf("new", "dataset-initializer", 0, 1, 35, corev1.PodFailed),
+		podOf("new", "model-initializer", 0, 0, 60, corev1.PodFailed), podOf("new", "other-initializer", 0, 1, 35, corev1.PodFailed),
+	}
+	preparing := trainjob.Job{Runtime: base(t), JobSet: jobSet("new"), Jobs: []*batchv1.Job{jobOf("new", "dataset-initializer"), jobOf("new", "model-initializer")}, Pods: prepare}.Observe(jobstate.Observed{})
+	if len(preparing.Initializers) != 1 || preparing.Initializers[0] != prepare[1] || len(preparing.Workers) > 0 {
+		t.Errorf("the initializers' pods are %v, the workers %v", preparing.Initializers, preparing.Workers)
+	}
 	workers := jobs[0].DeepCopy()
 	workers.Spec.Suspend = new(true)
 	leaving := pods[3].DeepCopy()
