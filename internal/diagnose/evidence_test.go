@@ -57,8 +57,9 @@ func TestEvidenceNamesNoOtherCause(t *testing.T) {
 		}
 		for _, line := range found[0].Evidence {
 			for _, other := range causesIn(line) {
-				if found[0].Code == codes.RDMANotUsed && other[0] == codes.LockedMemoryLimit || found[0].Code == codes.NoTransport && other[0] == codes.SegmentationFault {
-					// The summary says that this is why, and the crash follows from what the job selects.
+				if found[0].Code == codes.RDMANotUsed && other[0] == codes.LockedMemoryLimit || found[0].Code == codes.NoTransport && other[0] == codes.SegmentationFault ||
+					found[0].Code == codes.WrongGPU && other[0] == codes.MoreSlotsThanGPUs {
+					// The summary says that this is why, the crash follows from what the job selects, and the pods have enough GPUs.
 					continue
 				}
 				if !slices.Contains(other, found[0].Code) && codes.StrengthOf(other[0]) <= codes.StrengthOf(found[0].Code) {

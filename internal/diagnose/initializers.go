@@ -35,7 +35,7 @@ func initializers(p *input) []Finding {
 		}
 		switch kind := codes.OwnErrorOf(figures["errorText"]); {
 		case end.Reason == "OOMKilled":
-			entry.Remedies = slices.Insert(slices.Clone(entry.Remedies), 0, codes.InitializerOutOfMemory)
+			entry.Code, entry.Remedies = codes.OutOfMemory, slices.Insert(slices.Clone(entry.Remedies), 0, codes.InitializerOutOfMemory)
 		case kind == nil:
 		case kind.Name == "credentials":
 			entry.Remedies = slices.Concat([]v1alpha1.Remedy{codes.InitializerLogin}, entry.Remedies[:1], entry.Remedies[2:])

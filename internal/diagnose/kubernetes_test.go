@@ -275,7 +275,7 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 			"Traceback (most recent call last):", `  File "/app/main.py", line 9, in <module>`, "huggingface_hub.errors.HfHubHTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/api/datasets/a/b")},
 		"initializer-of-a-wrong-address": {codes.ApplicationFailed, initializing("model-initializer", mpitest.Exited(1, "Error"), "huggingface_hub.errors.RepositoryNotFoundError: 404 Client Error.")},
 		"initializer-without-a-way":      {codes.ApplicationFailed, initializing("model-initializer", mpitest.Exited(1, "Error"), "requests.exceptions.ConnectionError: HTTPConnectionPool(host='data.example', port=80): Max retries exceeded with url: /x")},
-		"initializer-out-of-memory":      {codes.ApplicationFailed, initializing("dataset-initializer", mpitest.Exited(137, "OOMKilled"), "downloading 3 of 9")},
+		"initializer-out-of-memory":      {codes.OutOfMemory, initializing("dataset-initializer", mpitest.Exited(137, "OOMKilled"), "downloading 3 of 9")},
 		"no-scheduler": {codes.NoScheduler, running(2, func(j *mpi.Job) { j.Workers.Template.Spec.SchedulerName = "volcano" }).with(
 			worker(0, corev1.PodPending, created(time.Minute)), worker(1, corev1.PodPending, created(time.Minute)),
 		)},
