@@ -13,7 +13,9 @@ import (
 // continue do not count.
 func FirstError(lines []string) *ErrorLine {
 	lines = withoutHarmless(lines)
-	if found := firstErrorBut(lines, func(message string) bool { return Aftermath.MatchString(message) || mixed.MatchString(message) }); found != nil {
+	if found := firstErrorBut(lines, func(message string) bool {
+		return Aftermath.MatchString(message) || mixed.MatchString(message) || message == interrupted
+	}); found != nil {
 		return found
 	}
 	if found := firstErrorBut(lines, Aftermath.MatchString); found != nil {
@@ -52,6 +54,9 @@ var figure = regexp.MustCompile(`^(?:[\w.]+: )?[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE
 
 // Aftermath is what a rank reports after another one has ended: the errors of Horovod, NCCL, Gloo, PyTorch's store, and of MPICH over UCX.
 var Aftermath = regexp.MustCompile(`Horovod has been shut down|HorovodInternalError: (?:ncclRemoteError|.*gloo/)|ncclRemoteError|gloo/\S+:?\d*\]? ?(?:Connection closed by peer|Read error|Write error|.*Connection reset by peer)|Failed to recv, got 0 bytes|Broken pipe$|UCX netmod.*(?:Connection reset|Endpoint timeout)`)
+
+// interrupted is an exception with which Python ends by a signal that something else has sent, such as OpenBLAS without its threads.
+const interrupted = "KeyboardInterrupt"
 
 // mixed is an exception whose line another rank's traceback has overwritten: the same exception of another rank may be whole.
 var mixed = regexp.MustCompile(` {1,2}File "[^"]*", line \d+`)
@@ -92,11 +97,28 @@ var errorLines = []errorLine{
 	{text: "ERROR", pattern: regexp.MustCompile(`^ERROR(?: on proc (?P<rank>\d+))?: (?P<error>.+)$`)},
 	// GROMACS: src/gromacs/utility/fatalerror.cpp.
 	{text: "rror", pattern: regexp.MustCompile(`^(?:Fatal error|Error in user input|Inconsistency in user input|File input/output error|Software inconsistency error):$`), next: true},
+	{find: petscError},
+	// OpenFOAM: src/OpenFOAM/db/error/error.C.
+	{text: "--> FOAM FATAL", pattern: regexp.MustCompile(`^--> FOAM FATAL (?:IO )?ERROR\b`), next: true},
+	// Quantum ESPRESSO: UtilXlib/error_handler.f90.
+	{text: "Error in routine ", pattern: regexp.MustCompile(`^\s*Error in routine +\S+ +\(\s*-?\d+\):$`), next: true},
+	// WRF: frame/module_wrf_error.F.
+	{text: "FATAL CALLED FROM FILE:", pattern: regexp.MustCompile(`^\s*FATAL CALLED FROM FILE:`), next: true},
+	// Intel's MKL.
+	{text: "MKL FATAL ERROR", pattern: regexp.MustCompile(`^(?P<error>(?i:intel (?:one)?)MKL FATAL ERROR: .+)$`)},
+	// FlexNet and what is licensed by it.
+	{text: "icen", pattern: regexp.MustCompile(`(?P<error>(?i:licen[cs]e server machine is down|failed to check ?out (?:\S+ ){0,3}licen[cs]e|licen[cs]e checkout failed|could not (?:connect to any licen[cs]e server|obtain (?:a )?licen[cs]e)|unable to (?:obtain|check ?out) (?:an? |the )?licen[cs]e|licensed number of users already reached|flex(?:net|lm) licensing (?:checkout )?error).*)$`)},
+	// Libraries that cannot start their threads.
+	{text: "libgomp: Thread creation failed", pattern: regexp.MustCompile(`^(?P<error>libgomp: .+)$`)},
+	{text: "pthread_create failed", pattern: regexp.MustCompile(`^(?P<error>OpenBLAS blas_thread_init: pthread_create failed.*)$`)},
 	// Fortran: libgfortran and Intel's runtime.
 	{text: "Fortran runtime error", pattern: regexp.MustCompile(`(?P<error>Fortran runtime error: .+)$`)},
 	{text: "forrtl: ", pattern: regexp.MustCompile(`(?P<error>forrtl: (?:severe|error) .+)$`)},
 	// LLVM's and Intel's OpenMP: openmp/runtime/src/kmp_i18n.cpp.
 	{text: "OMP: Error #", pattern: regexp.MustCompile(`(?P<error>OMP: Error #\d+: .+)$`)},
+	{text: "ERROR STOP", pattern: regexp.MustCompile(`^(?P<error>ERROR STOP\b.*)$`)},
+	{text: "Operating system error: ", pattern: regexp.MustCompile(`^(?P<error>Operating system error: .+)$`)},
+	{text: "Error allocating ", pattern: regexp.MustCompile(`^(?P<error>Error allocating \d+ bytes.*)$`)},
 	// C++ and glibc.
 	{text: "what():", pattern: regexp.MustCompile(`^\s*what\(\): +(?P<error>.+)$`)},
 	{text: "terminate called after throwing", pattern: regexp.MustCompile(`(?P<error>terminate called after throwing .+)$`)},
@@ -133,12 +155,13 @@ var errorLines = []errorLine{
 	{text: "parameter not set", pattern: regexp.MustCompile(`^\S+: (?:line )?\d+: (?P<error>\w+: parameter not set)$`)},
 	plainError,
 	{text: ": error: ", pattern: regexp.MustCompile(`^(?P<error>[\w./-]+: error: .+)$`)},
+	{text: "NVML", pattern: regexp.MustCompile(`^(?P<error>Failed to initialize NVML: .+)$`)},
 	// Shells, of a script, which mostly continues after an error.
 	{text: ": ", pattern: regexp.MustCompile(`^` + scriptLine + `(?P<error>.+)$`)},
 }
 
-// plainError is what most programs write.
-var plainError = errorLine{text: "", pattern: regexp.MustCompile(`^(?i:fatal error|fatal|error)\b(?: in [^:]+)?: ?(?P<error>\S.*)$`), but: figure}
+// plainError is what most programs write. Fortran begins lines with a blank.
+var plainError = errorLine{text: "", pattern: regexp.MustCompile(`^ ?(?i:fatal error|fatal|error)\b(?: in [^:]+)?: ?(?P<error>\S.*)$`), but: figure}
 
 // optional matches what Open MPI and TensorFlow report of a library that they try to load and do without.
 var optional = regexp.MustCompile(`\(ignored\)$|Could not load dynamic library '`)
@@ -240,10 +263,10 @@ func lastOf(lines []string, pattern *regexp.Regexp) string {
 	return text
 }
 
-// nextLine returns the first line that is not empty.
+// nextLine returns the first line that is not empty, without the tag of its rank.
 func nextLine(lines []string) string {
 	for _, line := range lines {
-		if line = strings.TrimSpace(line); line != "" {
+		if line = strings.TrimSpace(line[len(RankTag.FindString(line)):]); line != "" {
 			return line
 		}
 	}
