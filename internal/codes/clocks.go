@@ -12,3 +12,13 @@ var clocks = []Entry{
 		},
 	},
 }
+
+// RequestTimeSkewed is the definition of ClockSkew for a server that rejects requests because of their time.
+var RequestTimeSkewed = Entry{
+	Code: ClockSkew, Phase: v1alpha1.PhaseRunning,
+	Summary: "Clock skew: a server rejects requests, because the clocks of the pod's node and the server differ by many minutes.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "See which clock is wrong: compare the pod's with the time in UTC.", Action: "kubectl -n {namespace} exec {worker} -- date -u"},
+		{Text: "Ask who runs the cluster or the server to synchronize that clock (NTP)."},
+	},
+}

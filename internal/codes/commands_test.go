@@ -23,7 +23,8 @@ var special = []codes.Entry{
 	codes.ProviderMissing, codes.UCXTransportMissing, codes.PeersUnreachable, codes.ProgramNotAccessible, codes.TensorsMissing, codes.ProbeNotExecuted, codes.Throttling, codes.HelperOfOtherMPI, codes.BatchLauncher, codes.ModeWithoutExecution,
 	codes.ServiceAccountMissing, codes.PriorityClassMissing, codes.RuntimeClassMissing, codes.RuntimeClassElsewhere, codes.AboveLimitRange, codes.BelowLimitRange,
 	codes.WithoutResources, codes.AboveRequestRatio, codes.QuotaNeedsResources, codes.NamespaceSelectsNodes, codes.TolerationsNotAllowed, codes.SecretNotOfAccount,
-	codes.AffinityNotAllowed, codes.UndefinedInScript, codes.WaitsForStorage,
+	codes.AffinityNotAllowed, codes.UndefinedInScript, codes.WaitsForStorage, codes.BatchCommand, codes.ModulesMissing, codes.MPIRunMissing, codes.RequestTimeSkewed,
+	codes.GPUTakenAtStart, codes.NCCLWithoutGPU, codes.NCCLSharedMemory, codes.FortranCrash, codes.ThreadsNotStarted,
 	codes.NodeWithoutDriver, codes.DriverTooOld, codes.SeccompProfileMissing, codes.DeviceGone, codes.DriverLibraryMissing, codes.OtherMPILibrary, codes.CUDALibraryMissing, codes.InitializerFailed,
 }
 
@@ -35,7 +36,7 @@ func allEntries() []codes.Entry {
 		entry.Remedies = append(slices.Clone(of.Remedies), of.OnlyInLauncher...)
 		all = append(all, entry)
 	}
-	for _, remedies := range [][]v1alpha1.Remedy{codes.KnownError, codes.MessageOfMPI, codes.OneProcess, codes.FullVolume, codes.ShadowedModule, codes.ModuleVersion, codes.CommandOfProgram, codes.UnexpandedReference, codes.FolderOnlyInLauncher, codes.FolderOfOnePod, codes.WaitsOnPurpose, codes.CapabilityDenied, codes.VariableOnlyInLauncher, codes.UnreadableObject, codes.IsolatedNetwork, codes.WrongSubPath, codes.RenamedByAnother, codes.MissingOnVolume, codes.MissingKey, codes.ReadOnlyVolume, codes.FileNotExecutable, codes.RefusedConnection, codes.LostInPipe, codes.SleepsAlone, codes.ThreadsLeft, codes.FinishedBefore, codes.PythonElsewhere, {codes.OwnLimit}, {codes.InitializerOutOfMemory}, {codes.OwnSetting}, {codes.SetOnWorkers}} {
+	for _, remedies := range [][]v1alpha1.Remedy{codes.KnownError, codes.MessageOfMPI, codes.OneProcess, codes.FullVolume, codes.ShadowedModule, codes.ModuleVersion, codes.CommandOfProgram, codes.UnexpandedReference, codes.FolderOnlyInLauncher, codes.FolderOfOnePod, codes.WaitsOnPurpose, codes.CapabilityDenied, codes.VariableOnlyInLauncher, codes.UnreadableObject, codes.IsolatedNetwork, codes.WrongSubPath, codes.RenamedByAnother, codes.MissingOnVolume, codes.MissingKey, codes.ReadOnlyVolume, codes.FileNotExecutable, codes.RefusedConnection, codes.LostInPipe, codes.SleepsAlone, codes.ThreadsLeft, codes.FinishedBefore, codes.PythonElsewhere, codes.GPUNotRequested, codes.IsolatedLicense, codes.SSHDPort, {codes.OwnLimit}, {codes.InitializerOutOfMemory}, {codes.OwnSetting}, {codes.SetOnWorkers}} {
 		entry := codes.Lookup(codes.ApplicationFailed)
 		entry.Remedies = remedies
 		all = append(all, entry)

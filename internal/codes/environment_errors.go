@@ -18,9 +18,7 @@ var environmentErrors = []OwnError{
 	},
 	{
 		Name: "threads", Matches: regexp.MustCompile(`can't start new thread|pthread_create|[Cc]annot fork|fork: retry|Resource temporarily unavailable`),
-		Remedies: []v1alpha1.Remedy{
-			{Text: "Start fewer threads and processes in each rank: a container has a limit of process IDs, and libraries start a thread per CPU of the node.", Action: "env: OMP_NUM_THREADS=1, OPENBLAS_NUM_THREADS=1"},
-		},
+		Remedies: fewerThreads,
 	},
 	{
 		Name: "port", Matches: regexp.MustCompile(`[Aa]ddress already in use|EADDRINUSE`),
@@ -29,11 +27,8 @@ var environmentErrors = []OwnError{
 		},
 	},
 	{
-		Name: "no GPU", Matches: regexp.MustCompile(`not compiled with CUDA|not compiled with (?:GPU|ROCm)|[Nn]o CUDA-capable device|no CUDA GPUs are available|CUDA driver version is insufficient|libcuda\.so|No HIP GPUs`),
-		Remedies: []v1alpha1.Remedy{
-			{Text: "Request a GPU for each pod in which ranks run, and use an image whose framework is built for GPUs.", Action: "{programTemplate}.spec.containers[0].resources.limits[nvidia.com/gpu]"},
-			{Text: "Or run the program on CPUs."},
-		},
+		Name: "no GPU", Matches: regexp.MustCompile(`not compiled with CUDA|not compiled with (?:GPU|ROCm)|[Nn]o CUDA-capable device|no CUDA GPUs are available|libcuda\.so|No HIP GPUs`),
+		Remedies: GPUNotRequested,
 	},
 	{
 		Name: "GPU model", Matches: regexp.MustCompile(`no kernel image is available|invalid device function|not compatible with the current PyTorch installation`),
@@ -55,13 +50,15 @@ var environmentErrors = []OwnError{
 		},
 	},
 	{
-		Name: "credentials", Matches: regexp.MustCompile(`NoCredentialsError|Unable to locate credentials|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|(?:\b40[13] )(?:Client Error|Forbidden|Unauthorized)|HTTP Error 40[13]|password authentication failed|Access denied for user|gated repo`),
+		Name: "credentials", Matches: regexp.MustCompile(`NoCredentialsError|PartialCredentialsError|Unable to locate credentials|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|(?:\b40[13] )(?:Client Error|Forbidden|Unauthorized)|HTTP Error 40[13]|password authentication failed|Access denied for user|gated repo` +
+			// botocore of requests without an answer, s3fs and Arrow.
+			`|\(40[13]\) when calling|PermissionError: (?:Forbidden|Access Denied|The AWS Access Key|The request signature)|AWS Error (?:ACCESS_DENIED|INVALID_ACCESS_KEY_ID|SIGNATURE_DOES_NOT_MATCH)|HTTP status 40[13]`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check the credentials: they must be in the environment or the files of every pod in which a rank uses them, not expired, and allowed to do this. A data connection of the job sets them in all pods.", Action: "{programTemplate}.spec.containers[0].env"},
 		},
 	},
 	{
-		Name: "no such object", Matches: regexp.MustCompile(`NoSuchBucket|NoSuchKey|\b404 (?:Client Error|Not Found)|HTTP Error 404|\(404\)`),
+		Name: "no such object", Matches: regexp.MustCompile(`NoSuchBucket|NoSuchKey|The specified (?:bucket|key) does not exist|AWS Error NO_SUCH_(?:BUCKET|KEY)|\b404 (?:Client Error|Not Found)|HTTP Error 404|\(404\)`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check the name and the address of what the program reads: the server answers that it does not exist."},
 		},
@@ -175,7 +172,7 @@ var programErrors = []OwnError{
 		},
 	},
 	{
-		Name: "Fortran input", Matches: regexp.MustCompile(`Fortran runtime error: (?:End of file|Bad |Missing )|forrtl: severe \((?:24|29|30|39|59|64)\)`),
+		Name: "Fortran input", Matches: regexp.MustCompile(`Fortran runtime error: (?:End of file|Bad |Missing )|forrtl: severe \((?:24|29|30|36|39|59|64|67)\)`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check the file that the program reads: it must exist in every pod in which a rank opens it, be complete, and have the form that the program expects. Relative names start at the working folder.", Action: "{programTemplate}.spec.containers[0].workingDir"},
 		},
@@ -194,7 +191,7 @@ var programErrors = []OwnError{
 		},
 	},
 	{
-		Name: "length", Matches: regexp.MustCompile(`IndexError|ZeroDivisionError|division by zero|out_of_range|index out of (?:range|bounds)`),
+		Name: "length", Matches: regexp.MustCompile(`IndexError|ZeroDivisionError|division by zero|out_of_range|index out of (?:range|bounds)|Fortran runtime error: Index '|forrtl: severe \(408\)`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check how the program divides its data over {ranks} ranks: a rank may have less than others, or nothing."},
 			{Text: "If it does not depend on the number of ranks, check the program's input."},

@@ -58,6 +58,7 @@ var exits = []Entry{
 			{Text: "Read the stack trace in the log.", Action: launcherLog},
 			{Text: "If it crashes at its start, the program or a Python package was built for another MPI or CUDA: rebuild it in the image."},
 			{Text: "Enable Python's stack trace.", Action: "env: PYTHONFAULTHANDLER=1", Rerun: true, Changes: set("env.PYTHONFAULTHANDLER", "1")},
+			{Text: "If it has large local arrays, raise the limit of the stack before it starts.", Action: largerStack},
 		},
 	},
 	{

@@ -28,7 +28,7 @@ const (
 )
 
 // OwnErrors are the kinds of errors of programs. The first that matches is the most specific.
-var OwnErrors = slices.Concat(frameworkErrors, environmentErrors, ownErrors, programErrors)
+var OwnErrors = slices.Concat(frameworkErrors, gpuErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, programErrors)
 
 // ownErrors are those of any program.
 var ownErrors = []OwnError{
@@ -85,20 +85,29 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "permission", Matches: regexp.MustCompile(`[Pp]ermission denied|PermissionError|Operation not permitted`),
+		Name: "privilege", Matches: regexp.MustCompile(`Operation not permitted`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Leave this call out, or let it fail. Pods do not run as root: their users may not raise a priority, bind or lock memory, trace other processes, or change the owner or mode of files of other users."},
+			{Text: "If the program needs it, ask the cluster administrator to allow the capability. It only helps programs that run as root.", Action: "securityContext: {capabilities: {add: [SYS_NICE]}} (SYS_PTRACE to trace)"},
+		},
+	},
+	{
+		Name: "permission", Matches: regexp.MustCompile(`[Pp]ermission denied|PermissionError|forrtl: severe \(9\)`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Write to a folder that the pod's user may write to, such as a volume or /tmp. Pods do not run as root, and on OpenShift as a user ID of the namespace.", Action: programVolumes},
 			{Text: "If {file|the file} is on a volume, give its group access.", Action: "{programTemplate}.spec.securityContext.fsGroup"},
 		},
 	},
 	{
-		Name: "space", Matches: regexp.MustCompile(`No space left on device|Disk quota exceeded`),
+		Name: "space", Matches: regexp.MustCompile(`No space left on device|Disk quota exceeded|forrtl: severe \(38\)`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Write less, or to a larger volume. An emptyDir may have a sizeLimit, and /dev/shm has 64 MiB if no volume is mounted there.", Action: programVolumes},
 		},
 	},
 	{
-		Name: "memory", Matches: regexp.MustCompile(`MemoryError|Cannot allocate memory|bad_alloc|Unable to allocate`),
+		Name: "memory", Matches: regexp.MustCompile(`MemoryError|Cannot allocate memory|bad_alloc|Unable to allocate|Error allocating \d+ bytes|forrtl: severe \(41\)` +
+			// TensorFlow, JAX and PETSc.
+			`|ResourceExhaustedError|RESOURCE_EXHAUSTED: (?:Out of memory|Failed to allocate)|Out of memory\. This could be due`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Allocate less at once: use smaller arrays or batches, or distribute the data over the ranks."},
 			{Text: "If a little more is enough, increase the memory limit{limitText}.", Action: memoryLimit},
@@ -173,15 +182,15 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "text", Matches: regexp.MustCompile(`JSONDecodeError|TOMLDecodeError|ParserError|ScannerError|UnicodeDecodeError|unexpected end of (?:file|JSON)|not in gzip format|Unexpected EOF in archive|BadZipFile|BadGzipFile|crc error|file is truncated`),
-		Remedies: []v1alpha1.Remedy{
-			{Text: "Check {file|what the program reads}: it may be empty, cut off, or of another format or encoding than the program expects."},
-		},
-	},
-	{
 		Name: "script", Matches: regexp.MustCompile(`Unterminated quoted string|unexpected EOF while looking|(?i:syntax error near|syntax error: )`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Correct the shell script: a quotation mark, a bracket or a word is missing or too many.", Action: launcherArgs},
+		},
+	},
+	{
+		Name: "text", Matches: regexp.MustCompile(`JSONDecodeError|TOMLDecodeError|ParserError|ScannerError|UnicodeDecodeError|unexpected end of (?:file|JSON)|not in gzip format|Unexpected EOF in archive|BadZipFile|BadGzipFile|crc error|file is truncated`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check {file|what the program reads}: it may be empty, cut off, or of another format or encoding than the program expects."},
 		},
 	},
 	{

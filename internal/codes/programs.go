@@ -31,8 +31,39 @@ var ShellBuiltin = Entry{
 	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
 	Summary: "The script calls {program}, which is no program: bash has it, but the shell that runs the script has not. In most images, sh is not bash.",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Run the script by bash, if the image has it.", Action: "command: [bash, -c, SCRIPT]"},
+		{Text: "Run the script by bash, if the image has it.", Action: runByBash},
 		{Text: "Or write it without what only bash has: \". FILE\" instead of source, \"[\" instead of \"[[\", no arrays."},
+	},
+}
+
+// BatchCommand is the definition of ProgramMissing for a command of a batch system.
+var BatchCommand = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "The command calls {program}, a command of a batch system, which pods do not have.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Call mpirun in its place. It starts the ranks in the job's pods.", Action: "mpirun -n {ranks} <program>"},
+		{Text: "Set in the job what a batch script requests: the number of workers, their slots and their resources.", Action: "{workersField}, {slotsField}"},
+	},
+}
+
+// ModulesMissing is the definition of ProgramMissing for the command of environment modules.
+var ModulesMissing = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "The script calls {program}, the command of environment modules, which the image does not have.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove the lines that call {program}: programs are found in the image's own PATH.", Action: launcherArgs},
+		{Text: "If the image lacks what they load, use one that contains it.", Action: "{launcherTemplate}.spec.containers[0].image"},
+	},
+}
+
+// MPIRunMissing is the definition of ProgramMissing for MPI's launcher. It may use folder, that in which packages install the MPI of the job.
+var MPIRunMissing = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "MPI's launcher {program} not found in the PATH of {where|the launcher}.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "If the image has MPI, call it by its path: some packages, such as those of RHEL, UBI and Fedora, install it outside PATH.", Action: "{folder}/bin/{program} <program>"},
+		{Text: "Or set PATH in the image, for the workers, too.", Action: "ENV PATH={folder}/bin:$PATH LD_LIBRARY_PATH={folder}/lib"},
+		{Text: "If the image has no MPI, use one that has it, for launcher and workers.", Action: "{launcherTemplate}.spec.containers[0].image"},
 	},
 }
 

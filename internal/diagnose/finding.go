@@ -27,6 +27,7 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 	values := p.figures(pods)
 	maps.Copy(values, more)
 	if entry.Code == codes.ProgramMissing && entry.Summary == codes.Lookup(codes.ProgramMissing).Summary {
+		evidence = append(evidence, p.missingAfterModules(values)...)
 		entry = p.missingProgram(entry, pods, values)
 	}
 	if entry.Code == codes.LibraryMissing && entry.Summary == codes.Lookup(codes.LibraryMissing).Summary {
@@ -36,8 +37,12 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 		entry = p.ownError(entry, values)
 	}
 	switch {
-	case entry.Code == codes.BusError && len(pods) > 0:
+	case (entry.Code == codes.BusError || entry.Summary == codes.NCCLSharedMemory.Summary) && len(pods) > 0:
 		values["shmText"] = sharedMemoryText(pods[0].Spec)
+	case entry.Code == codes.SegmentationFault:
+		var shown []string
+		entry, shown = p.crashEntry(entry)
+		evidence = append(evidence, slices.DeleteFunc(shown, func(line string) bool { return slices.Contains(evidence, line) })...)
 	case entry.Code == codes.Killed && values["rank"] != "" && values["limitText"] == "" && len(pods) > 0 && facts.MemoryLimit(pods[0].Spec) == 0:
 		entry = codes.KilledWithoutLimit
 	}

@@ -44,7 +44,8 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 			figures["programTemplate"] = p.field(mpi.RoleWorker)
 		}
 	}
-	kind := codes.OwnErrorOf(figures["errorText"])
+	// The text is cut for a summary.
+	kind := codes.OwnErrorOf(cmp.Or(figures["wholeError"], figures["errorText"]))
 	if figures["said"] != "" {
 		kind = codes.LauncherErrorOf(figures["errorText"])
 	}
@@ -139,6 +140,34 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		if p.Seen.Isolation != nil {
 			figures["policy"], figures["address"] = p.Seen.Isolation.Name, cmp.Or(figures["address"], p.lastAddress())
 			return codes.IsolatedNetwork
+		}
+	}
+	return p.nodeCause(kind, figures)
+}
+
+// nodeCause is ownCause for errors that follow from the node, the rights of the pod or its network.
+func (p *input) nodeCause(kind string, figures map[string]string) []v1alpha1.Remedy {
+	switch kind {
+	case "GPU driver":
+		// Without any driver, the CUDA runtime reports one that is insufficient.
+		if strings.Contains(figures["errorText"], "is insufficient") && p.Gpus(p.programRole(figures)) == 0 {
+			return codes.GPUNotRequested
+		}
+	case "broken GPU":
+		if figures["node"] != "" && figures["role"] == string(p.programRole(figures)) {
+			figures["onNode"] = "node " + figures["node"]
+		} else {
+			// It is the node of another pod.
+			figures["node"] = ""
+		}
+	case "low port":
+		if strings.Contains(figures["errorText"], "Bind to port") {
+			return codes.SSHDPort
+		}
+	case "license":
+		if p.Seen.Isolation != nil {
+			figures["policy"] = p.Seen.Isolation.Name
+			return codes.IsolatedLicense
 		}
 	}
 	return nil

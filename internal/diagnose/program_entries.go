@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"regexp"
@@ -21,6 +22,19 @@ var bashOnly = map[string]bool{
 	"pushd": true, "popd": true, "dirs": true, "select": true, "enable": true, "builtin": true, "disown": true, "compgen": true, "complete": true,
 }
 
+var (
+	// batchCommands start programs, or submit jobs, in batch systems: Slurm, PBS, LSF, Grid Engine, PALS and Flux.
+	batchCommands = map[string]bool{
+		"srun": true, "sbatch": true, "salloc": true, "qsub": true, "bsub": true, "jsrun": true, "lrun": true, "aprun": true, "ibrun": true, "flux": true,
+	}
+	// moduleCommands are those of environment modules and of Lmod.
+	moduleCommands = map[string]bool{"module": true, "ml": true}
+	// mpiLaunchers are the launchers of MPI.
+	mpiLaunchers = map[string]bool{"mpirun": true, "mpiexec": true, "mpiexec.hydra": true, "orterun": true, "prterun": true}
+	// mpiFolders are where packages install MPI, outside PATH: those of RHEL and Fedora, and Intel's.
+	mpiFolders = map[mpi.Implementation]string{mpi.OpenMPI: "/usr/lib64/openmpi", mpi.MPICH: "/usr/lib64/mpich", mpi.IntelMPI: "/opt/intel/oneapi/mpi/latest"}
+)
+
 // missingProgram returns the definition for a program that was not found, by its name and place.
 func (p *input) missingProgram(entry codes.Entry, pods []facts.Pod, values map[string]string) codes.Entry {
 	if values["program"] == "" {
@@ -36,8 +50,13 @@ func (p *input) missingProgram(entry codes.Entry, pods []facts.Pod, values map[s
 	if isWorker := len(pods) > 0 && pods[0].Role == mpi.RoleWorker; isWorker && path.Base(values["program"]) == "sshd" {
 		return codes.ServerMissing
 	}
-	if bashOnly[values["program"]] {
+	switch name := values["program"]; {
+	case bashOnly[name]:
 		return codes.ShellBuiltin
+	case batchCommands[name]:
+		return codes.BatchCommand
+	case moduleCommands[name]:
+		return codes.ModulesMissing
 	}
 	if own := p.whosePath(entry, values); own.Summary != entry.Summary {
 		return own
@@ -59,10 +78,31 @@ func (p *input) missingProgram(entry codes.Entry, pods []facts.Pod, values map[s
 	if name := values["program"]; name == "python" || name == "pip" {
 		return codes.NumberedPython
 	}
+	if mpiLaunchers[values["program"]] {
+		values["folder"] = cmp.Or(mpiFolders[p.Job.Implementation], mpiFolders[mpi.OpenMPI])
+		return codes.MPIRunMissing
+	}
 	if inLauncher {
 		return codes.ProgramMissingInLauncher
 	}
 	return entry
+}
+
+// missingAfterModules returns the line about a program that a shell did not find after the command of environment modules, without which it
+// mostly continues, and puts that program into the figures; nil if there is none.
+func (p *input) missingAfterModules(figures map[string]string) (line []string) {
+	if !moduleCommands[figures["program"]] {
+		return nil
+	}
+	for _, pod := range p.Pods {
+		for _, text := range slices.Backward(pod.Log.Lines) {
+			if found := shellNotFound.FindStringSubmatch(text); found != nil && !moduleCommands[found[1]] {
+				figures["program"] = found[1]
+				return []string{facts.LogLine(pod, text)}
+			}
+		}
+	}
+	return nil
 }
 
 // whosePath returns the definition for a program that is looked for in a PATH that is not the image's, or the one given. The

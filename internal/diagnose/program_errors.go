@@ -27,7 +27,7 @@ func (p *input) words(figures map[string]string) []string {
 		if found == nil {
 			continue
 		}
-		figures["errorText"] = ": " + quotedText(found.Message)
+		figures["errorText"], figures["wholeError"] = ": "+quotedText(found.Message), found.Message
 		if figures["rank"] == "" && found.Rank != "" {
 			figures["rank"], figures["rankText"] = found.Rank, fmt.Sprintf(" in rank %s", found.Rank)
 		}

@@ -29,6 +29,11 @@ This usually is caused by:
   settings, or configure OMPI with --enable-orterun-prefix-by-default
 --------------------------------------------------------------------------`
 
+const ncclFailed = `[rank1]: torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:1970, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.21.5
+[rank1]: ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.
+[rank1]: Last error:
+`
+
 // TestWhatLogsShow has a row for each text that MPI, ssh and programs are known to fail with.
 func TestWhatLogsShow(t *testing.T) {
 	check(t, map[string]expect{
@@ -600,7 +605,31 @@ node pi-worker-1 exiting improperly. There are three reasons this could occur:
 		"36-nccl-system":        {codes.NCCLSystemError, failed(1, `RuntimeError: NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:275, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.20.5`)},
 		"37-gpu-memory": {codes.GPUOutOfMemory, failed(1, `Traceback (most recent call last):
 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.31 GiB is free.`)},
-		"38-no-gpu": {codes.NoGPUVisible, failed(1, `RuntimeError: CUDA error: no CUDA-capable device is detected`)},
+		"37-gpu-memory-of-jax":        {codes.GPUOutOfMemory, failed(1, `[1,1]<stderr>:jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 17179869184 bytes.`)},
+		"37-gpu-memory-of-tensorflow": {codes.GPUOutOfMemory, failed(1, "tensorflow.python.framework.errors_impl.ResourceExhaustedError: Graph execution error:\n\nOOM when allocating tensor with shape[64,56,56,256] and type float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc")},
+		"36-nccl-shared-memory":       {codes.NCCLSystemError, failed(1, ncclFailed+"Error while creating shared memory segment /dev/shm/nccl-ZqZx0I (size 9637888), error: No space left on device (28)")},
+		"36-nccl-locked-memory":       {codes.LockedMemoryLimit, failed(1, ncclFailed+"Call to ibv_reg_mr failed with error Cannot allocate memory")},
+		"36-nccl-connection":          {codes.WrongInterface, failed(1, ncclFailed+"Call to connect to 10.0.0.5<43211> failed : Connection timed out")},
+		"38-nccl-without-gpu":         {codes.NoGPUVisible, failed(1, `[rank1]: ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!`)},
+		"17-crash-of-fortran": {codes.SegmentationFault, failed(174, "[1,2]<stderr>:forrtl: severe (174): SIGSEGV, segmentation fault occurred").with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(174)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 174, Program: "solver"}},
+		}, 174))},
+		"17-crash-without-threads": {codes.SegmentationFault, failed(139, "[1,2]<stderr>:OpenBLAS blas_thread_init: pthread_create failed for thread 31 of 64: Resource temporarily unavailable").with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(139)), Ranks: []agentapi.RankEnd{{Rank: 2, Signal: 11, Program: "python3"}},
+		}, 139))},
+		"38-broken-gpu": {codes.ApplicationFailed, failed(1, `[1,1]<stderr>:RuntimeError: CUDA error: uncorrectable ECC error encountered`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(1)), Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 1, Program: "python3"}},
+		}, 1), func(s *scene) {
+			s.seen.Workers[0].Pod.Spec.NodeName = "node-a"
+		})},
+		"44-port-not-permitted-sshd": {codes.ApplicationFailed, running(4, sshd).with(worker(1, corev1.PodFailed, mpitest.Exited(255, "Error")), func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{"pi-worker-1": {Lines: []string{"error: Bind to port 22 on 0.0.0.0 failed: Permission denied.", "fatal: Cannot bind any address."}}}
+		})},
+		"21-command-of-a-batch-system": {codes.ProgramMissing, failed(127, `/scripts/run.sh: line 4: srun: command not found`)},
+		"21-modules-missing":           {codes.ProgramMissing, failed(127, `/scripts/run.sh: line 2: module: command not found`)},
+		"21-launcher-after-modules":    {codes.ProgramMissing, failed(127, "/scripts/run.sh: line 2: module: command not found\n/scripts/run.sh: line 3: mpirun: command not found")},
+		"clock-of-requests":            {codes.ClockSkew, failed(1, `botocore.exceptions.ClientError: An error occurred (RequestTimeTooSkewed) when calling the PutObject operation: The difference between the request time and the current time is too large.`)},
+		"38-no-gpu":                    {codes.NoGPUVisible, failed(1, `RuntimeError: CUDA error: no CUDA-capable device is detected`)},
 		"slots-over-gpus": {codes.MoreSlotsThanGPUs, failed(1, `[1,1]<stderr>:pi-worker-0:71:71 [0] init.cc:943 NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 17000
 torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, invalid usage`, func(j *mpi.Job) { j.SlotsPerWorker = 4 })},
 		"slots-over-gpus-fill-memory": {codes.GPUOutOfMemory, failed(1, `torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.31 GiB is free.`, func(j *mpi.Job) { j.SlotsPerWorker = 4 })},

@@ -25,11 +25,23 @@ import (
 func symptoms(p *input) []Finding {
 	var found []Finding
 	for _, s := range p.Signs {
-		if !s.Umbrella && !p.endedAfterwards(s) && !p.continuedAfter(s) && (s.Code != codes.ProgramMissing || !p.AgentKnowsProgram()) {
+		if !s.Umbrella && !p.endedAfterwards(s) && !p.continuedAfter(s) && !p.ofPodMemory(s) && !p.hasNCCLCause(s) && (s.Code != codes.ProgramMissing || !p.AgentKnowsProgram()) {
 			found = append(found, p.signFinding(s))
 		}
 	}
 	return found
+}
+
+// ofPodMemory reports whether a log shows that TensorFlow or JAX lacked memory in a job without GPUs: they have the same words for that of pods.
+func (p *input) ofPodMemory(s facts.Sign) bool {
+	return s.As == &codes.GPUTakenAtStart && !strings.Contains(s.Line, "GPU") && p.Gpus(mpi.RoleWorker)+p.Gpus(mpi.RoleLauncher) == 0
+}
+
+// hasNCCLCause reports whether a log shows a system error of NCCL and, in another line, what caused it.
+func (p *input) hasNCCLCause(s facts.Sign) bool {
+	return s.Code == codes.NCCLSystemError && s.As == nil && slices.ContainsFunc(p.Signs, func(other facts.Sign) bool {
+		return other.Code == codes.LockedMemoryLimit || other.Code == codes.GPUOutOfMemory || other.Code == codes.WrongInterface
+	})
 }
 
 // continuedAfter reports whether the shell that did not find a program went on with its script, which something else ended: a rank that is no
@@ -106,7 +118,9 @@ func (p *input) signFinding(s facts.Sign) Finding {
 	for _, pod := range s.Pods {
 		// The error of a rank makes it unnecessary to say that some rank failed.
 		if shown := facts.FirstShown(pod, s.Symptom); shown != nil && (!s.Umbrella || len(words) == 0) {
-			f.Evidence = append(f.Evidence, facts.LogLine(pod, shown.Line))
+			if line := facts.LogLine(pod, shown.Line); !slices.Contains(f.Evidence, line) {
+				f.Evidence = append(f.Evidence, line)
+			}
 		}
 	}
 	if errno := figures["errno"]; errno != "" && !strings.Contains(s.Line, errno) {
