@@ -24,8 +24,8 @@ func newUsage(f *Factory) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "usage",
 		Short: "Show the resource usage and cost of jobs",
-		Long: `Show the resource usage of jobs: the hours of GPUs, cores and GiB of memory that their pods reserved, used or not, and beside
-them those that the agents in the pods measured, if they did. Deleted jobs are included while their reports are retained, and
+		Long: `Show the resource usage of jobs: the hours of GPUs, cores and GiB of memory that their pods reserved, used or not, and
+those that the agents in the pods measured, if they did. Deleted jobs are included while their reports are retained, and
 after that in sums, for users who may list ConfigMaps in mpijob-system.
 
 --since and --until limit the period. Of a job that ran beyond it, only the part within the period counts, so that the usage

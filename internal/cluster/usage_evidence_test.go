@@ -109,10 +109,10 @@ func TestUsageIsTheLatest(t *testing.T) {
 		lines []timedLine
 		want  int64
 	}{
-		"the first minutes": {reports(3), 180},
-		"a day":             {reports(1440), 86400},
+		"the first minutes":                 {reports(3), 180},
+		"a day":                             {reports(1440), 86400},
 		"a day, and lines of many sessions": {append(reports(1440), slices.Repeat([]timedLine{{0, other}}, 900)...), 86400},
-		"nothing for an hour": {[]timedLine{{time.Hour, used(7)}}, -1},
+		"nothing for an hour":               {[]timedLine{{time.Hour, used(7)}}, -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -37,7 +37,7 @@ type UsageTotal struct {
 	CoreHours float64 `json:"coreHours"`
 	GiBHours  float64 `json:"gibHours"`
 	GPUHours  float64 `json:"gpuHours"`
-	// Measured is how many of the jobs have a measured usage. The used hours are theirs; they are left out if they are unknown of all.
+	// Measured is how many of the jobs have a measured usage. The used hours are those of these jobs; they are left out if no job has them.
 	Measured      int      `json:"measured"`
 	UsedCoreHours *float64 `json:"usedCoreHours,omitempty"`
 	UsedGiBHours  *float64 `json:"usedGibHours,omitempty"`

@@ -237,8 +237,10 @@ func (q UsageQuery) setUsed(line *UsageLine, usage *v1alpha1.Usage) {
 func (q UsageQuery) sum(all []UsageLine) []UsageLine {
 	lines := []UsageLine{} // [] in JSON if there are none
 	for _, line := range all {
-		group := UsageLine{Jobs: line.Jobs, Cost: line.Cost, Currency: line.Currency, use: line.use, Measured: line.Measured,
-			UsedCoreHours: line.UsedCoreHours, UsedGiBHours: line.UsedGiBHours, UsedGPUHours: line.UsedGPUHours}
+		group := UsageLine{
+			Jobs: line.Jobs, Cost: line.Cost, Currency: line.Currency, use: line.use, Measured: line.Measured,
+			UsedCoreHours: line.UsedCoreHours, UsedGiBHours: line.UsedGiBHours, UsedGPUHours: line.UsedGPUHours,
+		}
 		group.setHours()
 		switch q.By {
 		case GroupNamespace:

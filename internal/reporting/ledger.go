@@ -48,7 +48,7 @@ type ledger struct {
 	// own are reports that the operator has counted or that are forged, and deletes.
 	own  map[types.UID]bool
 	gone []deletedReport
-	// ends are read from the ConfigMap of deleted reports, by cost.NamespaceKey; nil if they are not known yet.
+	// ends are read from the ConfigMap of deleted reports, by cost.NamespaceKey; nil until they are read.
 	ends map[string][2]time.Time
 }
 
@@ -273,7 +273,7 @@ func (l *ledger) endsOf(namespace string) [2]time.Time {
 		var config corev1.ConfigMap
 		err := l.live.Get(ctx, types.NamespacedName{Namespace: l.namespace, Name: cost.DeletedReportsName}, &config)
 		if err != nil && !apierrors.IsNotFound(err) {
-			log.Log.Error(err, "it is not known which reports were deleted; this is read again with the next job")
+			log.Log.Error(err, "the list of deleted reports cannot be read; it is read again with the next job")
 			return [2]time.Time{}
 		}
 		l.ends = map[string][2]time.Time{}
@@ -367,7 +367,7 @@ func (l *ledger) exists(ctx context.Context, d deletedReport) bool {
 	job.SetGroupVersionKind(schema.FromAPIVersionAndKind(d.ref.APIVersion, d.ref.Kind))
 	err := l.live.Get(ctx, types.NamespacedName{Namespace: d.namespace, Name: d.ref.Name}, job)
 	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-		log.FromContext(ctx).Error(err, "it is not known whether the job of a deleted report exists; it is not counted", "namespace", d.namespace, "job", d.ref.Name)
+		log.FromContext(ctx).Error(err, "it is unknown whether the job of a deleted report exists; it is not counted", "namespace", d.namespace, "job", d.ref.Name)
 		return true
 	}
 	return err == nil && job.UID == d.ref.UID

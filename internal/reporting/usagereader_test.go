@@ -96,7 +96,8 @@ func TestWarningsFollowTheLatestUsage(t *testing.T) {
 		seen.Now = mpitest.Now.Add(time.Duration(i) * agentapi.MaxUsagePause)
 		if latest = nil; step.isRead {
 			since := mpitest.Now.Add(-ran).Unix()
-			latest = &agentapi.Usage{Since: since, Start: since - since%5120, Step: 5120, Until: seen.Now.Unix(), PodCount: 2,
+			latest = &agentapi.Usage{
+				Since: since, Start: since - since%5120, Step: 5120, Until: seen.Now.Unix(), PodCount: 2,
 				Metrics: []agentapi.MetricUsage{{Metric: agentapi.MetricCPU, Mean: 1}},
 				Pods:    []agentapi.PodUsage{{Host: job.WorkerName(1), Metrics: []agentapi.MetricUsage{{Metric: agentapi.MetricThrottled, Mean: 5, Recent: &step.recent}}}},
 			}
