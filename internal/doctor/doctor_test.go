@@ -353,7 +353,7 @@ func TestPolicyNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, document := range strings.SplitSeq(string(text), "\n---\n") {
+		for document := range strings.SplitSeq(string(text), "\n---\n") {
 			var object metav1.PartialObjectMetadata
 			if err := yaml.Unmarshal([]byte(document), &object); err != nil {
 				t.Fatal(err)
