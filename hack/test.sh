@@ -91,12 +91,11 @@ else
   # The page that trains with PyTorch needs an image of its own, which takes 4 minutes to build: make pages-e2e runs it, too.
   step pages make pages-e2e SAMPLES=openmpi PAGE='README|first-job|repair'
   if [ "$pages" = yes ]; then step journeys make dashboard-e2e; fi
-  # Separate from the other tests: the feature gate GenericWorkload changes how every job is scheduled.
-  step gangs make e2e SUITE='^TestGang' SAMPLES=openmpi GANGS=native
-  # Separate from the other tests: Kueue's webhook delays every new pod in the cluster.
   wait "$preparing" || cat "$kueue"
   preparing=
-  step gangs-queued make e2e SUITE='^TestGangInQueue$' SAMPLES=openmpi GANGS=native WITH=kueue,trainer
+  # Separate from the other tests: the feature gate GenericWorkload changes how every job is scheduled, and Kueue's webhook delays every
+  # new pod in the cluster.
+  step gangs make e2e SUITE='^TestGang' SAMPLES=openmpi GANGS=native WITH=kueue,trainer
   step queues make e2e SUITE=Queue GANGS=none WITH=kueue,trainer
   # Some of the tests of all jobs, with jobs that Kueue admits.
   step queued make e2e QUEUED=1 SAMPLES=openmpi GANGS=none WITH=kueue,trainer \
