@@ -25,6 +25,8 @@ GANGS ?=
 SUITE ?=
 # How many end-to-end tests run at once. They wait more than they compute; what computes, ranks, they count themselves.
 PARALLEL ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+# Set: `make e2e` gives each namespace a default queue, so that Kueue admits all jobs (WITH=kueue,trainer).
+QUEUED ?=
 # How often `make e2e` repeats a test that failed, if at most three did. The summary names it as failed although it passes then.
 RETRY ?= 1
 # Which cases of the benchmark, a regular expression over their names; empty: all.
@@ -163,7 +165,7 @@ test: ## Test everything that this machine can test, and say what it cannot.
 .PHONY: unit
 unit: $(BIN)/cluster $(BIN)/promtool $(BIN)/versitygw ## Test the packages; those that need an API server or an S3 server get a real one.
 	@assets="$$(cluster binaries)"; for module in $(MODULES); do echo "== go test $$module"; \
-	  (cd $$module && S3_SERVER=$(BIN)/versitygw KUBEBUILDER_ASSETS="$$assets" go test -vet=off $$(go list ./... | grep -v /test/e2e)); done
+	  (cd $$module && S3_SERVER=$(BIN)/versitygw KUBEBUILDER_ASSETS="$$assets" go test -vet=off -timeout 20m $$(go list ./... | grep -v /test/e2e)); done
 
 .PHONY: dashboard-test
 dashboard-test: dashboard $(BIN)/cluster $(BIN)/gotestsum ## Test the dashboard's server and, in Chromium, its pages; SCREENSHOTS is a folder for screenshots, RETRY=0 repeats none that fails.
@@ -196,7 +198,7 @@ e2e: SAMPLES := $(if $(findstring rograms,$(SUITE)),openmpi pytorch deepspeed te
 # Kubeflow Trainer v2.3 needs Kubernetes 1.33 and v2.1 1.31; without it the tests of TrainJobs are skipped.
 e2e: WITH := $(if $(filter 1.29,$(KUBERNETES)),none,$(if $(filter 1.31,$(KUBERNETES)),trainer=v2.1.0,trainer))
 e2e: $(if $(KUBECONFIG),,deploy $(if $(findstring rometheus,$(SUITE)),load-prometheus)) $(BIN)/kubectl-odh-mpijob $(BIN)/gotestsum ## Test on a real cluster with real MPI; SUITE picks tests by name, RETRY=0 repeats none that fails.
-	@KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) \
+	@KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) QUEUED=$(QUEUED) \
 	  gotestsum --format standard-verbose $(if $(filter-out 0,$(RETRY)),--rerun-fails=$(RETRY) --rerun-fails-max-failures=3) --packages ./test/e2e \
 	  -- -count=1 -timeout 60m -parallel $(PARALLEL) $(if $(SUITE),-run '(?i)$(SUITE)')
 
