@@ -722,8 +722,8 @@ WRONG_CALLS: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any], str]] = 
         "  - suspend: 'no' is not allowed; use True or False\n"
         f"  - runtime: 7 is not the name of a runtime; {OBJECT_NAME}\n"
         '  - command: "echo \'a" cannot be read: No closing quotation\n'
-        f"  - worker: cannot be changed; did you mean workers or workdir?; use {', '.join(_changes.SETTINGS)}, or a path such as "
-        "'spec.slotsPerWorker'\n"
+        "  - worker: cannot be changed; did you mean workers or workdir?; "
+        f"use {', '.join(_changes.SETTINGS)}, or a path such as 'spec.slotsPerWorker'\n"
         "  - spec.: is no path; use one such as 'spec.slotsPerWorker'",
     ),
     "update": (
