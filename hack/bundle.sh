@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes the bundle for the Operator Lifecycle Manager into dist/bundle, and validates with opm a catalog in which it takes the place of an
+# Writes the bundle for the Operator Lifecycle Manager into dist/bundle, and validates with opm a catalog in which it replaces an
 # earlier version. The images are those of config/default; a release has its own (hack/release.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
