@@ -252,13 +252,37 @@ func (l LedgerLine) Between(from, until time.Time) (use Use, jobs int) {
 	return use, jobs
 }
 
-// DeletedUntil reads until when reports of a namespace were deleted, from a value of the ConfigMap of deleted reports: the end of the latest
-// such job, of those that succeeded and of those that failed, separated by a comma.
-func DeletedUntil(text string) (latest time.Time) {
-	for part := range strings.SplitSeq(text, ",") {
-		if end, err := time.Parse(time.RFC3339, part); err == nil && end.After(latest) {
-			latest = end
+// Ends are the ends of the latest jobs of a namespace whose reports were deleted: [0] of those that succeeded, [1] of those that failed.
+type Ends [2]time.Time
+
+// ParseEnds reads a value of the ConfigMap of deleted reports. A part that is no time is zero.
+func ParseEnds(text string) (ends Ends) {
+	for i, part := range strings.SplitN(text, ",", len(ends)) {
+		if end, err := time.Parse(time.RFC3339, part); err == nil {
+			ends[i] = end
 		}
 	}
-	return latest
+	return ends
+}
+
+// Text returns the ends as ParseEnds reads them.
+func (e Ends) Text() string {
+	var texts []string
+	for _, end := range e {
+		text := ""
+		if !end.IsZero() {
+			text = end.UTC().Format(time.RFC3339)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ",")
+}
+
+// DeletedUntil reads until when reports of a namespace were deleted, from a value of the ConfigMap of deleted reports; zero if none were.
+func DeletedUntil(text string) time.Time {
+	ends := ParseEnds(text)
+	if ends[1].After(ends[0]) {
+		return ends[1]
+	}
+	return ends[0]
 }

@@ -808,7 +808,7 @@ func unreachableWorker(s *scene) {
 // registryFails has several other jobs fail to pull from the registry of the job's image.
 func registryFails(s *scene) { s.evidence.RegistryFails = true }
 
-// TestFailingRegistry: only a registry that does not respond, or no more, can fail for all jobs, by its own answer and not by the name of an image.
+// TestFailingRegistry: a registry fails for all jobs only if it does not respond or exceeds its rate limit. Its answer decides, not the name of an image.
 func TestFailingRegistry(t *testing.T) {
 	const away, limited = `failed to do request: dial tcp 10.0.0.1:443: i/o timeout`, `Back-off pulling image "me/train": ErrImagePull: toomanyrequests: You have reached your pull rate limit.`
 	for name, test := range map[string]struct{ reason, message, image, want string }{

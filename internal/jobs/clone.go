@@ -97,7 +97,7 @@ func UserFields(job *unstructured.Unstructured) *unstructured.Unstructured {
 	clean.SetNamespace(job.GetNamespace())
 	clean.SetLabels(job.GetLabels())
 	annotations := job.GetAnnotations()
-	for _, name := range addedAnnotations {
+	for _, name := range mpi.AddedAnnotations {
 		delete(annotations, name)
 	}
 	delete(annotations, mpi.AnnotationSuspendInQueue)

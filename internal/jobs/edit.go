@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -15,9 +14,6 @@ import (
 	"opendatahub.io/mpijob/internal/masking"
 	"opendatahub.io/mpijob/internal/mpi"
 )
-
-// addedAnnotations are the annotations that the API server, kubectl and the operator add to a job.
-var addedAnnotations = []string{corev1.LastAppliedConfigAnnotation, mpi.AnnotationCreator, mpi.AnnotationSuspendSetBy, mpi.AnnotationChangedBy, mpi.AnnotationRemovedRDMA}
 
 // serverMetadata are the fields of metadata that the API server and controllers write.
 var serverMetadata = []string{"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers", "generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid"}
@@ -67,7 +63,7 @@ func removeServerFields(job *unstructured.Unstructured) {
 	for _, field := range serverMetadata {
 		unstructured.RemoveNestedField(job.Object, "metadata", field)
 	}
-	for _, name := range addedAnnotations {
+	for _, name := range mpi.AddedAnnotations {
 		unstructured.RemoveNestedField(job.Object, "metadata", "annotations", name)
 	}
 	if annotations, found, _ := unstructured.NestedMap(job.Object, "metadata", "annotations"); found && len(annotations) == 0 {

@@ -436,7 +436,7 @@ usage: {since: 2026-11-01T01:00:00Z, until: 2026-11-01T09:00:00Z, pointsSince: 2
 }
 
 // TestUsageOfDeletedReports: users who may read the sums of deleted reports get them, without the reports that are counted there. Others
-// are told until when sums are incomplete.
+// get the time until which sums are incomplete.
 func TestUsageOfDeletedReports(t *testing.T) {
 	t.Parallel()
 	at := func(day, hour int) time.Time { return time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC) }

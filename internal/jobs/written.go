@@ -25,7 +25,7 @@ func (j Job) Written() (*unstructured.Unstructured, error) {
 	if j.Object != nil {
 		written := UserFields(j.Object)
 		if isAdmitted(j.Object) && specification != nil {
-			keepPlacement(written, specification.Manifest)
+			mpi.KeepPlacement(written.Object, specification.Manifest)
 		}
 		return written, nil
 	}
@@ -52,14 +52,6 @@ func (j Job) Written() (*unstructured.Unstructured, error) {
 func isAdmitted(job *unstructured.Unstructured) bool {
 	suspended, _, _ := unstructured.NestedBool(job.Object, editorFor(job.GetKind()).SuspendPath()...)
 	return job.GetLabels()[mpi.LabelQueue] != "" && !suspended
-}
-
-// keepPlacement gives a job the node selectors and tolerations that its record has, which are those that users wrote.
-func keepPlacement(job *unstructured.Unstructured, manifest string) {
-	var before map[string]any
-	if err := yaml.Unmarshal([]byte(manifest), &before); err == nil {
-		mpi.KeepPlacement(job.Object, before)
-	}
 }
 
 // MaskedError is a request to create a job from another, in which secrets are masked that are unknown: the other is deleted, and

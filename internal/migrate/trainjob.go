@@ -109,7 +109,7 @@ func (c *toTrainJob) metadata() {
 // usersAnnotations returns the annotations without those that programs wrote.
 func usersAnnotations(all tree) tree {
 	kept := maps.Clone(all)
-	for _, name := range []string{"kubectl.kubernetes.io/last-applied-configuration", mpi.AnnotationCreator, mpi.AnnotationSuspendSetBy, mpi.AnnotationChangedBy, mpi.AnnotationRemovedRDMA, mpi.AnnotationSuspendInQueue} {
+	for _, name := range append([]string{mpi.AnnotationSuspendInQueue}, mpi.AddedAnnotations...) {
 		delete(kept, name)
 	}
 	return kept

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 // kueuePrefix begins the names that Kueue uses.
@@ -34,8 +35,12 @@ func RemoveAssignments(job map[string]any) {
 }
 
 // KeepPlacement gives the pod templates of an MPIJob the node selectors and tolerations that it had before Kueue admitted it, and added
-// those of the nodes of its queue.
-func KeepPlacement(job, before map[string]any) {
+// those of the nodes of its queue. manifest is the job from then as YAML; one that cannot be read changes nothing.
+func KeepPlacement(job map[string]any, manifest string) {
+	var before map[string]any
+	if err := yaml.Unmarshal([]byte(manifest), &before); err != nil {
+		return
+	}
 	old := templates(before)
 	for role, template := range templates(job) {
 		was, _ := old[role]["spec"].(map[string]any)

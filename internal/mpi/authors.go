@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -159,6 +160,9 @@ func parseChange(text string) Change {
 
 // AuthorAnnotations lists the annotations that hold a job's authors.
 var AuthorAnnotations = []string{AnnotationCreator, AnnotationSuspendSetBy, AnnotationChangedBy}
+
+// AddedAnnotations are the annotations that kubectl and the operator add to a job: a copy of the job is made without them.
+var AddedAnnotations = append([]string{corev1.LastAppliedConfigAnnotation, AnnotationRemovedRDMA}, AuthorAnnotations...)
 
 // AuthorAnnotationsFor returns the AuthorAnnotations that a job must have after a user changed it from before to
 // after. before is nil for a new job. Values that the user wrote are ignored.

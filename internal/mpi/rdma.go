@@ -123,12 +123,14 @@ func StripRDMA(job map[string]any) []RemovedRequest {
 	return removed
 }
 
+// pointerEscapes writes a name as a part of a JSON Pointer (RFC 6901).
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
 func stripRDMA(value any, path, name string) (removed []RemovedRequest) {
-	escaped := strings.NewReplacer("~", "~0", "/", "~1")
 	switch value := value.(type) {
 	case map[string]any:
 		for key, entry := range value {
-			at := path + "/" + escaped.Replace(key)
+			at := path + "/" + pointerEscapes.Replace(key)
 			if isRequests(name) && podspec.IsRDMA(corev1.ResourceName(key)) {
 				removed = append(removed, RemovedRequest{Op: "add", Path: at, Value: entry})
 				delete(value, key)

@@ -39,15 +39,12 @@ func SetSpecification(status *v1alpha1.JobReportStatus, job mpi.Job, object meta
 	status.Specification = next
 }
 
-// notWritten are the annotations that the cluster adds to a job.
-var notWritten = []string{"kubectl.kubernetes.io/last-applied-configuration", mpi.AnnotationCreator, mpi.AnnotationSuspendSetBy, mpi.AnnotationChangedBy, mpi.AnnotationRemovedRDMA}
-
 // versionOf identifies what a user can change of a job.
 func versionOf(object metav1.Object) string {
 	hash := fnv.New64a()
 	for _, fields := range []map[string]string{object.GetLabels(), object.GetAnnotations()} {
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			if !slices.Contains(notWritten, name) {
+			if !slices.Contains(mpi.AddedAnnotations, name) {
 				fmt.Fprintf(hash, "%q=%q,", name, fields[name])
 			}
 		}
@@ -56,15 +53,15 @@ func versionOf(object metav1.Object) string {
 	return strconv.FormatInt(object.GetGeneration(), 10) + "-" + strconv.FormatUint(hash.Sum64(), 16)
 }
 
-// manifestOf returns a job as YAML without what Kueue wrote into it, which old shows, with secrets masked, and the number of masked values. It fails if that is too large, before
-// anything is masked: masking takes milliseconds for 100 kB.
+// manifestOf returns a job as YAML without what Kueue wrote into it, which old shows, with secrets masked, and the number of masked
+// values. It fails if that is too large, before anything is masked: masking takes milliseconds for 100 kB.
 func manifestOf(job mpi.Job, object metav1.Object, old *v1alpha1.Specification, mask func(string) string) (text string, masked int32, err error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return "", 0, fmt.Errorf("the job cannot be read: %w", err)
 	}
 	annotations := maps.Clone(object.GetAnnotations())
-	for _, name := range notWritten {
+	for _, name := range mpi.AddedAnnotations {
 		delete(annotations, name)
 	}
 	metadata := map[string]any{"name": job.Name, "namespace": job.Namespace}
@@ -76,10 +73,7 @@ func manifestOf(job mpi.Job, object metav1.Object, old *v1alpha1.Specification, 
 	written := map[string]any{"apiVersion": job.APIVersion, "kind": job.Kind, "metadata": metadata, "spec": withoutNulls(fields["spec"])}
 	mpi.RemoveAssignments(written)
 	if old != nil && job.Queue != "" && !job.Lifecycle.Suspended {
-		var before map[string]any
-		if err := yaml.Unmarshal([]byte(old.Manifest), &before); err == nil {
-			mpi.KeepPlacement(written, before)
-		}
+		mpi.KeepPlacement(written, old.Manifest)
 	}
 	mpi.RestoreRDMA(written, mpi.RemovedRDMA(object.GetAnnotations()))
 	data, err := json.Marshal(written)

@@ -49,7 +49,7 @@ type ledger struct {
 	own  map[types.UID]bool
 	gone []deletedReport
 	// ends are read from the ConfigMap of deleted reports, by cost.NamespaceKey; nil until they are read.
-	ends map[string][2]time.Time
+	ends map[string]cost.Ends
 }
 
 // deletedReport is what is counted of a report.
@@ -159,12 +159,12 @@ func (l *ledger) write(ctx context.Context, namespace string, deleted []deletedR
 	}
 	key := cost.NamespaceKey(namespace)
 	return l.change(ctx, cost.DeletedReportsName, nil, func(data map[string]string) error {
-		ends := parseEnds(data[key])
+		ends := cost.ParseEnds(data[key])
 		for _, d := range deleted {
 			i := failedIndex(d.failed)
 			ends[i] = times.Later(ends[i], d.entry.Ended)
 		}
-		data[key] = endsText(ends)
+		data[key] = ends.Text()
 		forgetOldEnds(data)
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -231,7 +231,7 @@ func forgetOldEnds(data map[string]string) {
 	}
 }
 
-// The ends of the latest jobs whose reports were deleted are those of jobs that succeeded, [0], and of those that failed, [1].
+// failedIndex returns the position of a job's end in cost.Ends.
 func failedIndex(failed bool) int {
 	if failed {
 		return 1
@@ -239,31 +239,10 @@ func failedIndex(failed bool) int {
 	return 0
 }
 
-func endsText(ends [2]time.Time) string {
-	var texts []string
-	for _, end := range ends {
-		text := ""
-		if !end.IsZero() {
-			text = end.UTC().Format(time.RFC3339)
-		}
-		texts = append(texts, text)
-	}
-	return strings.Join(texts, ",")
-}
-
-func parseEnds(text string) (ends [2]time.Time) {
-	for i, part := range strings.SplitN(text, ",", len(ends)) {
-		if end, err := time.Parse(time.RFC3339, part); err == nil {
-			ends[i] = end
-		}
-	}
-	return ends
-}
-
 // endsOf returns the ends of the latest jobs of a namespace whose reports were deleted, by this operator or an earlier one.
-func (l *ledger) endsOf(namespace string) [2]time.Time {
+func (l *ledger) endsOf(namespace string) cost.Ends {
 	if l == nil {
-		return [2]time.Time{}
+		return cost.Ends{}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -274,11 +253,11 @@ func (l *ledger) endsOf(namespace string) [2]time.Time {
 		err := l.live.Get(ctx, types.NamespacedName{Namespace: l.namespace, Name: cost.DeletedReportsName}, &config)
 		if err != nil && !apierrors.IsNotFound(err) {
 			log.Log.Error(err, "the list of deleted reports cannot be read; it is read again with the next job")
-			return [2]time.Time{}
+			return cost.Ends{}
 		}
-		l.ends = map[string][2]time.Time{}
+		l.ends = map[string]cost.Ends{}
 		for key, text := range config.Data {
-			l.ends[key] = parseEnds(text)
+			l.ends[key] = cost.ParseEnds(text)
 		}
 	}
 	return l.ends[cost.NamespaceKey(namespace)]

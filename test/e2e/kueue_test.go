@@ -316,8 +316,8 @@ func preemptsAsAWhole(t *testing.T, namespace string, job func(name string) clie
 	}
 }
 
-// TestQueueTakesBackWhatFindsNoNodes: a job of either kind that was let in, and of which only the launcher finds a node in the time that
-// it says, gives its node and its quota back to another, and is tried again.
+// TestQueueTakesBackWhatFindsNoNodes: a job of either kind that Kueue has admitted, and of which only the launcher finds a node within the
+// job's timeout, gives its node and its quota back to another, and is tried again.
 func TestQueueTakesBackWhatFindsNoNodes(t *testing.T) {
 	embeddedGangs(t)
 	t.Parallel()

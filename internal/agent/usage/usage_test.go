@@ -385,7 +385,7 @@ func TestPointsOfAPodStayWithThoseOfTheJob(t *testing.T) {
 	}
 }
 
-// TestUnusedGPUs: GPUs that were never used are reported, and what a pod used recently that reports no more is not known.
+// TestUnusedGPUs: GPUs that were never used are reported, and the recent use of a pod that no longer reports is unknown.
 func TestUnusedGPUs(t *testing.T) {
 	t.Parallel()
 	idle := func(name string, until int64) agentapi.HostUsage {

@@ -111,7 +111,7 @@ def apply(
     Args:
         manifest: The job, which is changed.
         changes: The changes by their names.
-        runtime: The runtime of a TrainJob. If it is not known, changes of pods have to be fit to it (fit_patch).
+        runtime: The runtime of a TrainJob. If it is unknown, the caller fits changes of pods to it (fit_patch).
         overrides: Whether the cluster has Kubeflow Trainer v2.1, whose TrainJobs have podTemplateOverrides.
     """
     problems = problems_of(changes)
