@@ -347,7 +347,8 @@ func (c *Client) patchRuntime(ctx context.Context, job *unstructured.Unstructure
 			return Invalid(errs...)
 		}
 	}
-	var patches, program, others []any
+	var patches []trainjob.JobPatch
+	var program, others []any
 	for _, replicated := range used.Spec.Template.Spec.ReplicatedJobs {
 		fields, targets := patch.place, &others
 		if runsProgram(replicated) {
@@ -357,16 +358,13 @@ func (c *Client) patchRuntime(ctx context.Context, job *unstructured.Unstructure
 			continue
 		}
 		*targets = append(*targets, map[string]any{"name": replicated.Name})
-		patches = append(patches, map[string]any{"name": replicated.Name, "template": map[string]any{"spec": map[string]any{"template": runtime.DeepCopyJSON(fields)}}})
+		patches = append(patches, trainjob.JobPatch{Job: replicated.Name, Template: runtime.DeepCopyJSON(fields)})
 	}
 	switch {
 	case len(patches) == 0:
 		return nil
 	case !hasOverrides:
-		return unstructured.SetNestedSlice(job.Object, []any{map[string]any{
-			"manager":             runtimePatcher,
-			"trainingRuntimeSpec": map[string]any{"template": map[string]any{"spec": map[string]any{"replicatedJobs": patches}}},
-		}}, "spec", "runtimePatches")
+		return unstructured.SetNestedSlice(job.Object, trainjob.RuntimePatches(runtimePatcher, patches), "spec", "runtimePatches")
 	}
 	var overrides []any
 	for _, each := range []struct {

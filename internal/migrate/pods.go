@@ -178,19 +178,10 @@ func (c *toTrainJob) patches(launcher, worker role) {
 		spec["podTemplateOverrides"] = overrides
 		return
 	}
-	var jobs []any
-	for _, of := range []struct {
-		name  string
-		patch tree
-	}{{"launcher", launchers}, {"node", workers}} {
-		if len(of.patch) > 0 {
-			jobs = append(jobs, tree{"name": of.name, "template": tree{"spec": tree{"template": of.patch}}})
-		}
-	}
-	spec["runtimePatches"] = []any{tree{
-		"manager":             patchManager,
-		"trainingRuntimeSpec": tree{"template": tree{"spec": tree{"replicatedJobs": jobs}}},
-	}}
+	patches := slices.DeleteFunc([]trainjob.JobPatch{{Job: "launcher", Template: launchers}, {Job: "node", Template: workers}}, func(p trainjob.JobPatch) bool {
+		return len(p.Template) == 0
+	})
+	spec["runtimePatches"] = trainjob.RuntimePatches(patchManager, patches)
 }
 
 type target struct {

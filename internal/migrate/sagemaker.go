@@ -505,11 +505,9 @@ func (c *fromSageMaker) trainJob() tree {
 	if c.options.Overrides {
 		spec["podTemplateOverrides"] = []any{tree{"targetJobs": []any{tree{"name": "launcher"}, tree{"name": trainjob.Container}}, "spec": pod}}
 	} else {
-		var jobs []any
-		for _, name := range []string{"launcher", trainjob.Container} {
-			jobs = append(jobs, tree{"name": name, "template": tree{"spec": tree{"template": tree{"spec": clone(pod)}}}})
-		}
-		spec["runtimePatches"] = []any{tree{"manager": patchManager, "trainingRuntimeSpec": tree{"template": tree{"spec": tree{"replicatedJobs": jobs}}}}}
+		spec["runtimePatches"] = trainjob.RuntimePatches(patchManager, []trainjob.JobPatch{
+			{Job: "launcher", Template: tree{"spec": clone(pod)}}, {Job: trainjob.Container, Template: tree{"spec": clone(pod)}},
+		})
 	}
 	return tree{"apiVersion": trainjob.GroupVersion.String(), "kind": trainjob.Kind, "metadata": c.metadata(), "spec": spec}
 }

@@ -141,7 +141,8 @@ func written(test v1alpha1.RuntimeTest, job trainjob.TrainJob, hasOverrides bool
 		"trainer":    trainer,
 	}
 	object.Object["spec"] = spec
-	var overrides, jobs []any
+	var overrides []any
+	var patches []trainjob.JobPatch
 	for _, override := range job.Spec.PodTemplateOverrides {
 		selector := map[string]any{}
 		for key, value := range override.Spec.NodeSelector {
@@ -150,18 +151,15 @@ func written(test v1alpha1.RuntimeTest, job trainjob.TrainJob, hasOverrides bool
 		pod := map[string]any{"nodeSelector": selector}
 		for _, target := range override.TargetJobs {
 			overrides = append(overrides, map[string]any{"targetJobs": []any{map[string]any{"name": target.Name}}, "spec": pod})
-			jobs = append(jobs, map[string]any{"name": target.Name, "template": map[string]any{"spec": map[string]any{"template": map[string]any{"spec": pod}}}})
+			patches = append(patches, trainjob.JobPatch{Job: target.Name, Template: map[string]any{"spec": pod}})
 		}
 	}
 	switch {
-	case len(jobs) == 0:
+	case len(patches) == 0:
 	case hasOverrides:
 		spec["podTemplateOverrides"] = overrides
 	default:
-		spec["runtimePatches"] = []any{map[string]any{
-			"manager":             patchManager,
-			"trainingRuntimeSpec": map[string]any{"template": map[string]any{"spec": map[string]any{"replicatedJobs": jobs}}},
-		}}
+		spec["runtimePatches"] = trainjob.RuntimePatches(patchManager, patches)
 	}
 	return object, nil
 }

@@ -843,16 +843,7 @@ func TestQueueByDefault(t *testing.T) {
 	for _, role := range job.Spec.MPIReplicaSpecs {
 		role.Template.Spec.NodeName = nodes.Items[0].Name
 	}
-	eventually(t, "Kueue knows the queue", time.Minute, func() error {
-		tried := job.DeepCopy()
-		if err := api.Create(t.Context(), tried, client.DryRunAll); err != nil {
-			return fmt.Errorf("create job %s: %w", job.Name, err)
-		}
-		if queue := tried.Labels[mpi.LabelQueue]; queue != "default" {
-			return fmt.Errorf("the job's queue is %q", queue)
-		}
-		return nil
-	})
+	waitForDefaultQueue(t, job)
 	create(t, job)
 	if found := waitFor(t, job, "it succeeds", succeeded); found.Labels[mpi.LabelQueue] != "default" {
 		t.Errorf("its labels are %v", found.Labels)

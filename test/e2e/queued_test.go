@@ -39,8 +39,13 @@ metadata: {name: default}
 spec: {clusterQueue: e2e-all}`)
 	queue.SetNamespace(namespace)
 	create(t, queue)
-	job := openMPI(namespace, 1, "true")
-	eventually(t, "Kueue has the queue", time.Minute, func() error {
+	waitForDefaultQueue(t, openMPI(namespace, 1, "true"))
+}
+
+// waitForDefaultQueue waits until Kueue gives a new job the default queue of its namespace.
+func waitForDefaultQueue(t *testing.T, job *kubeflow.MPIJob) {
+	t.Helper()
+	eventually(t, "Kueue knows the queue", time.Minute, func() error {
 		tried := job.DeepCopy()
 		if err := api.Create(t.Context(), tried, client.DryRunAll); err != nil {
 			return fmt.Errorf("create job %s: %w", job.Name, err)

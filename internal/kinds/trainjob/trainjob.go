@@ -344,6 +344,22 @@ func (j TrainJob) eachPatch(of *ReplicatedJob, visit func(at *field.Path, patch 
 	}
 }
 
+// JobPatch is what a TrainJob changes in the pod template of one of its runtime's jobs.
+type JobPatch struct {
+	// Job is the name of the job, and Template the changed fields.
+	Job      string
+	Template map[string]any
+}
+
+// RuntimePatches returns the value of spec.runtimePatches with changes by one author.
+func RuntimePatches(manager string, patches []JobPatch) []any {
+	jobs := make([]any, len(patches))
+	for i, patch := range patches {
+		jobs[i] = tree{"name": patch.Job, "template": tree{"spec": tree{"template": patch.Template}}}
+	}
+	return []any{tree{"manager": manager, "trainingRuntimeSpec": tree{"template": tree{"spec": tree{"replicatedJobs": jobs}}}}}
+}
+
 // replicatedJobAt is the path of a job in a patch of the runtime.
 func replicatedJobAt(patch, job int) *field.Path {
 	return spec.Child("runtimePatches").Index(patch).Child("trainingRuntimeSpec", "template", "spec", "replicatedJobs").Index(job)
