@@ -11,6 +11,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -69,9 +70,11 @@ func TestAdmissionOfChangedAnnotations(t *testing.T) {
 	create(t, mpitest.MPIJob(namespace, 1, suspend, annotated(mpi.AnnotationSilence, "x y"), func(o *kubeflow.MPIJob) { o.Name = "bad" }))
 	guarded(t, namespace)
 	update := func(name string, edit func(*kubeflow.MPIJob)) error {
-		job := get(t, namespace, name, &kubeflow.MPIJob{})
-		edit(job)
-		return api.Update(t.Context(), job, client.DryRunAll)
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			job := get(t, namespace, name, &kubeflow.MPIJob{})
+			edit(job)
+			return api.Update(t.Context(), job, client.DryRunAll)
+		})
 	}
 	eventually(t, "an invalid annotation is refused", func() error {
 		err := update("pi", annotated(mpi.AnnotationRequeues, "x y"))
