@@ -9,6 +9,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -111,7 +112,9 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 	case request.Operation == admissionv1.Update:
 		before.Namespace = request.Namespace
 		errs, warnings := trainjob.CheckChange(before, job, *used)
-		return responseFor(request, append(errs, trainjob.CheckNamespaceChange(before, job, *used, namespaceLimits(ctx, c, job.Namespace))...), warnings)
+		errs = append(errs, trainjob.CheckNamespaceChange(before, job, *used, namespaceLimits(ctx, c, job.Namespace))...)
+		invalid, refused := preflightChange(ctx, c, before, job, *used, settings)
+		return responseFor(request, withoutRepeats(errs, invalid), append(warnings, refused...))
 	}
 	errs, warnings := trainjob.Check(job, *used)
 	errs = append(errs, trainjob.CheckNamespaceLimits(job, *used, namespaceLimits(ctx, c, job.Namespace))...)
@@ -135,12 +138,31 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 	}
 	converted, slower := c.AdmitRDMA(ctx, converted)
 	warnings = append(warnings, slower...)
-	found := c.PreflightTrainJob(ctx, converted, settings.NetworkPolicies, func(role mpi.Role, path string) string { return trainjob.FieldOf(job, *used, role, path) })
+	found := preflightTrainJob(ctx, c, job, *used, converted, settings)
 	errs = withoutRepeats(errs, found.Errs)
 	never, full, more := checkRoom(request.Operation, converted, found, true)
 	tooLarge, warned := checkNodes(converted, found, gangs.MayGetNodes())
 	warned = append(warned, c.DeniedConnections(ctx, converted, settings, connections)...)
 	return respond(request, slices.Concat(errs, never, tooLarge), full, slices.Concat(warnings, more, warned))
+}
+
+// preflightTrainJob is the API server's response to a TrainJob of an MPI runtime, and to the job that it is.
+func preflightTrainJob(ctx context.Context, c *cluster.Cluster, job trainjob.TrainJob, used trainjob.Runtime, converted mpi.Job, settings plan.Settings) cluster.Preflight {
+	return c.PreflightTrainJob(ctx, converted, settings.NetworkPolicies, func(role mpi.Role, path string) string { return trainjob.FieldOf(job, used, role, path) })
+}
+
+// preflightChange returns what the API server says of the pods of a suspended TrainJob that its user changes. A queue that resumes a
+// job is never refused: it would try for ever.
+func preflightChange(ctx context.Context, c *cluster.Cluster, before, after trainjob.TrainJob, used trainjob.Runtime, settings plan.Settings) (field.ErrorList, []string) {
+	was, is := trainjob.Convert(before, used), trainjob.Convert(after, used)
+	resumedByQueue := is.Queue != "" && !is.Lifecycle.Suspended
+	if !used.IsMPI() || !was.Lifecycle.Suspended || resumedByQueue || is.ManagedBy != "" || is.Recorded.Finish != nil ||
+		equality.Semantic.DeepEqual(was.Launcher.Template, is.Launcher.Template) && equality.Semantic.DeepEqual(was.Workers.Template, is.Workers.Template) {
+		return nil, nil
+	}
+	found := preflightTrainJob(ctx, c, after, used, is, settings)
+	_, _, warnings := checkRoom(admissionv1.Update, is, found, false)
+	return found.Errs, warnings
 }
 
 // namespaceLimits returns the annotations of a namespace with the limits of its jobs; nil if they cannot be read: the API server compares

@@ -140,6 +140,69 @@ func TestInvalidPodsOfTrainJobsAreRefused(t *testing.T) {
 	}
 }
 
+// TestInvalidChangesOfTrainJobsAreRefused: pods that the API server would refuse are refused when a suspended TrainJob is changed. A
+// queue can always resume one.
+func TestInvalidChangesOfTrainJobsAreRefused(t *testing.T) {
+	type state struct {
+		memory  string
+		suspend bool
+	}
+	for name, test := range map[string]struct {
+		before, after state
+		queue         string
+		tried         bool
+		refused       bool
+	}{
+		"changed while suspended":            {before: state{"1Gi", true}, after: state{"2Gi", true}, tried: true, refused: true},
+		"changed while suspended in a queue": {before: state{"1Gi", true}, after: state{"2Gi", true}, queue: "team", tried: true, refused: true},
+		"changed and resumed":                {before: state{"1Gi", true}, after: state{"2Gi", false}, tried: true, refused: true},
+		"resumed":                            {before: state{"1Gi", true}, after: state{"1Gi", false}},
+		"resumed by a queue with a change":   {before: state{"1Gi", true}, after: state{"2Gi", false}, queue: "team"},
+		"suspended":                          {before: state{"1Gi", false}, after: state{"1Gi", true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, job, used := jobSetOf(t)
+			tried := false
+			api := mpitest.FakeAPI().WithObjects(used).WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+					tried = true
+					return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "preflight-", field.ErrorList{
+						field.Invalid(field.NewPath("spec", "containers").Index(0).Child("resources", "requests"), "2Gi", "must be less than or equal to node limits"),
+					})
+				},
+			}).Build()
+			in := func(generation int64, s state) *unstructured.Unstructured {
+				written := job.DeepCopy()
+				written.SetGeneration(generation)
+				if test.queue != "" {
+					written.SetLabels(map[string]string{mpi.LabelQueue: test.queue})
+				}
+				for path, value := range map[string]any{
+					"numNodes": int64(2), "command": []any{"mpirun", "pi"}, "resourcesPerNode": map[string]any{"requests": map[string]any{"memory": s.memory}},
+				} {
+					if err := unstructured.SetNestedField(written.Object, value, "spec", "trainer", path); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := unstructured.SetNestedField(written.Object, s.suspend, "spec", "suspend"); err != nil {
+					t.Fatal(err)
+				}
+				return written
+			}
+			request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Operation: admissionv1.Update, Namespace: "ns", Name: "pi", OldObject: rawOf(t, in(1, test.before)), Object: rawOf(t, in(2, test.after)),
+			}}
+			answer := guardTrainJob(t.Context(), api, cluster.New(api, api, nil, clock.RealClock{}), plan.Settings{}, noGangs{}, request)
+			if tried != test.tried || answer.Allowed == test.refused {
+				t.Errorf("pods were tried: %v; the answer is %+v %+v", tried, answer, answer.Result)
+			}
+			if test.refused && !strings.Contains(answer.Result.Message, "spec.trainer.resourcesPerNode.requests") {
+				t.Errorf("it is refused for %q", answer.Result.Message)
+			}
+		})
+	}
+}
+
 // TestTrainJobsKeepLimitsOfNamespace: a TrainJob beyond a limit of its namespace is refused when it is created, and when it is resumed,
 // with any runtime.
 func TestTrainJobsKeepLimitsOfNamespace(t *testing.T) {

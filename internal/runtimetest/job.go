@@ -19,9 +19,6 @@ import (
 // Workers is the number of workers of a test, in addition to the launcher.
 const Workers = 2
 
-// labelQueue is the label for a Kueue LocalQueue. A test waits in it like any job.
-const labelQueue = "kueue.x-k8s.io/queue-name"
-
 var output = regexp.MustCompile(`mpi-runtime-test: rank ([0-9]{1,6}|\?) on ([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)`)
 
 // mostRanks limits how many ranks are read from an output.
@@ -132,8 +129,8 @@ func written(test v1alpha1.RuntimeTest, job trainjob.TrainJob, hasOverrides bool
 	object := trainjob.New()
 	object.SetNamespace(job.Namespace)
 	object.SetName(job.Name)
-	if queue := test.Labels[labelQueue]; queue != "" {
-		object.SetLabels(map[string]string{labelQueue: queue})
+	if queue := test.Labels[mpi.LabelQueue]; queue != "" {
+		object.SetLabels(map[string]string{mpi.LabelQueue: queue})
 	}
 	object.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(&test, v1alpha1.GroupVersion.WithKind("RuntimeTest"))})
 	spec := map[string]any{

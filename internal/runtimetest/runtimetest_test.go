@@ -66,7 +66,7 @@ func TestJob(t *testing.T) {
 		"mpich-with-image-and-size-in-a-queue": {
 			runtime: []string{"mpi-implementation: OpenMPI", "mpi-implementation: MPICH"},
 			change: func(test *v1alpha1.RuntimeTest) {
-				test.Labels = map[string]string{labelQueue: "team", "other": "label"}
+				test.Labels = map[string]string{mpi.LabelQueue: "team", "other": "label"}
 				test.Spec.RuntimeRef.Kind = trainjob.RuntimeKind
 				test.Spec.Image = "registry.example.com/solver:1"
 				test.Spec.ResourcesPerNode = &corev1.ResourceRequirements{Limits: corev1.ResourceList{"cpu": resource.MustParse("500m")}}
