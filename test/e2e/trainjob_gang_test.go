@@ -176,7 +176,7 @@ func TestNoDeadlockOfTrainJobs(t *testing.T) {
 			killOperators(t)
 		}
 		eventually(t, "both succeed", 3*time.Minute, func() error { return allSucceeded(t, first, second) })
-		t.Logf("round %d: %s and %T have succeeded after %s", round, first.GetKind(), second, time.Since(start).Round(100*time.Millisecond))
+		t.Logf("round %d: a %s and a %s have succeeded after %s", round, kindOf(first), kindOf(second), time.Since(start).Round(100*time.Millisecond))
 		deleteAll(t, first, second)
 	}
 }
