@@ -22,7 +22,7 @@ import (
 // TestWhoDidIt: people who may no more than edit in a namespace create, suspend, change, resume and delete jobs of both
 // kinds; the reports name them, and nobody whom they write down.
 func TestWhoDidIt(t *testing.T) {
-	notQueued(t)
+	notQueued(t, "TestQueueKeepsSuspendedJobsOut")
 	t.Parallel()
 	namespace := newNamespace(t)
 	editors := &rbacv1.RoleBinding{

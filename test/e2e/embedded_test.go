@@ -25,9 +25,7 @@ import (
 // embeddedGangs skips a test where it is not the operator itself that places gangs.
 func embeddedGangs(t *testing.T) {
 	t.Helper()
-	if isQueued() {
-		t.Skip("SKIPPED: the queue of all tests has no quota for the resources by which nodes are filled; TestQueue… and TestQueued… have queues of their own")
-	}
+	notQueued(t, "a test of the second table of docs/promises.md, with the nodes' resources in its queue,")
 	kind := schedulingv1beta1.SchemeGroupVersion.WithKind("PodGroup")
 	if _, err := api.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version); err == nil {
 		t.Skip("SKIPPED: the cluster's own scheduler places gangs; make cluster-up GANGS=none has the operator do that")

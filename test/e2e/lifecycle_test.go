@@ -92,7 +92,7 @@ func noPods(t *testing.T, job *kubeflow.MPIJob, roles ...mpi.Role) {
 }
 
 func TestSuspendAndResume(t *testing.T) {
-	notQueued(t)
+	notQueued(t, "TestQueueKeepsSuspendedJobsOut")
 	parallel(t, 2)
 	job := sleeping(t, newNamespace(t), 600)
 	create(t, job)

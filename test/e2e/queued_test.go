@@ -60,11 +60,11 @@ func waitForDefaultQueue(t *testing.T, job *kubeflow.MPIJob) {
 // isQueued reports whether Kueue admits the jobs of all tests.
 func isQueued() bool { return os.Getenv("QUEUED") != "" }
 
-// notQueued skips a test that sets the field by which a job is suspended: in a queue, Kueue does, and users set an annotation.
-func notQueued(t *testing.T) {
+// notQueued skips a test of what is otherwise for jobs in a queue, and says which test shows that.
+func notQueued(t *testing.T, instead string) {
 	t.Helper()
 	if isQueued() {
-		t.Skip("SKIPPED: TestQueueKeepsSuspendedJobsOut suspends jobs in a queue")
+		t.Skipf("SKIPPED: in a queue this is otherwise; %s shows it", instead)
 	}
 }
 

@@ -73,6 +73,7 @@ func finds(t *testing.T, kind, namespace, name string, code codes.Code) {
 // TestQuota: a job that fills a quota exactly, by sizes that a LimitRange gives it, runs; one of a pod more is refused with
 // the figures; a second one that says that it waits has no pod until the first has ended.
 func TestQuota(t *testing.T) {
+	notQueued(t, "TestQueuedAsAWhole")
 	t.Parallel()
 	namespace := newNamespace(t)
 	create(t, &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "sizes"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
@@ -109,6 +110,7 @@ func TestQuota(t *testing.T) {
 
 // TestQuotaOfTrainJob: the same for TrainJobs, whose pods Kubeflow Trainer makes.
 func TestQuotaOfTrainJob(t *testing.T) {
+	notQueued(t, "TestQueuedInTurn")
 	t.Parallel()
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
@@ -171,6 +173,7 @@ func jobsAndTrainJobsWaitForQuota(t *testing.T) {
 
 // TestQuotaLowered: a quota that was lowered while a job is suspended is told at once.
 func TestQuotaLowered(t *testing.T) {
+	notQueued(t, "TestQueueKeepsSuspendedJobsOut")
 	t.Parallel()
 	namespace := newNamespace(t)
 	job := openMPI(namespace, 2, "sleep", "1")
