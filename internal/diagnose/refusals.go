@@ -65,8 +65,11 @@ var refusedObject = regexp.MustCompile(`\b(\w+)(?:\.[\w.-]+)? "([^"]+)" (?:is in
 // imageRequired is how the API server refuses a container without an image.
 var imageRequired = regexp.MustCompile(`ontainers\[\d+\]\.image: Required value`)
 
+// uncreatedJob is the Job that JobSet's event says was not created.
+var uncreatedJob = regexp.MustCompile(`^job "([^"]+)" creation failed`)
+
 // objectsRefused returns the latest event of Trainer or JobSet about an object that the API server rejected; false if that is past,
-// because all Jobs exist now.
+// because all Jobs exist now, or have made pods since: JobSet removes the Jobs of a job that fails later.
 func (p *input) objectsRefused() (last jobstate.Event, is bool) {
 	if !p.Job.External || (p.Seen.Launcher != nil || p.Job.Launcher.None) && (p.Seen.WorkerJob != nil || p.Job.Workers.Count == 0) {
 		return jobstate.Event{}, false
@@ -80,7 +83,16 @@ func (p *input) objectsRefused() (last jobstate.Event, is bool) {
 			last, is = told[n-1], true
 		}
 	}
-	return last, is
+	return last, is && !p.jobMadePodSince(last)
+}
+
+// jobMadePodSince reports whether the Job that an event says was refused, or any if it names none, has made a pod since.
+func (p *input) jobMadePodSince(refusal jobstate.Event) bool {
+	made := p.Events("Job", func(e jobstate.Event) bool {
+		named := uncreatedJob.FindStringSubmatch(refusal.Message)
+		return e.Reason == "SuccessfulCreate" && !e.Last.Before(refusal.Last) && (named == nil || named[1] == e.Name)
+	})
+	return len(made) > 0
 }
 
 // anyJob reports whether JobSet has created one of the job's Jobs.
