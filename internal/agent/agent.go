@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"opendatahub.io/mpijob/internal/agent/launcher"
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/protocol"
 	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agent/rsh"
 	"opendatahub.io/mpijob/internal/agent/stacks"
@@ -28,7 +30,7 @@ const usage = `mpi-agent starts the ranks of an MPI job.
   mpi-agent launch -- COMMAND...     on the launcher: run COMMAND, watch over hosts and ranks
   mpi-agent rsh [options] HOST CMD   what MPI runs to reach a worker; the same as calling it under the name ssh
   mpi-agent install FOLDER           copy the agent into a folder, for the pod's other containers
-  mpi-agent status                   print the state that the agent of this pod has
+  mpi-agent status [-o json]         print the state that the agent of this pod has
   mpi-agent stacks [--rank N]        on the launcher: print where the ranks are in their Python code, as JSON
   mpi-agent version                  print the version
 
@@ -53,8 +55,12 @@ func Main(args []string) int {
 		return launcher.Run(rest[1:], process.UserEnv(os.Environ(), records.Folder()), address(nil, 0, agentapi.StatusPort))
 	case verb == "install" && len(rest) == 1:
 		return exit(install(rest[0]))
-	case verb == "status" && len(rest) == 0:
-		return status.Print(os.Stdout, os.Stderr)
+	case verb == "status" && (len(rest) == 0 || slices.Equal(rest, []string{"-o", "json"})):
+		identity, err := protocol.ReadIdentity("")
+		if err != nil {
+			return exit(err)
+		}
+		return status.Print(status.LocalAddress(), identity.Token, len(rest) > 0, os.Stdout, os.Stderr)
 	case verb == "stacks":
 		return stacks.Print(rest, os.Stdout, os.Stderr)
 	case verb == "version" && len(rest) == 0:

@@ -325,12 +325,37 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
+// TestStatusOfWorker: a worker's status is refused without the job's key, and a client that cannot read the key says so.
+func TestStatusOfWorker(t *testing.T) {
+	w := newWorld(t).serve()
+	var summary agentapi.Summary
+	if w.get("/status", &summary); summary.Role != agentapi.RoleWorker {
+		t.Errorf("with the key, the status is %+v", summary)
+	}
+	stranger := *w
+	stranger.key = mpitest.WriteKey(t)
+	var text string
+	if stranger.get("/status", &text); !strings.Contains(text, "the job's key") {
+		t.Errorf("with another key, the status is %s", text)
+	}
+	keyless := w.agent("mpi-agent", "status")
+	keyless.Env = append(keyless.Env, agentapi.EnvKey+"="+filepath.Join(t.TempDir(), "missing"))
+	if out, err := keyless.CombinedOutput(); err == nil || !strings.HasPrefix(string(out), "mpi-agent: read the job's key: ") {
+		t.Errorf("without a key, mpi-agent status prints %s (%v)", out, err)
+	}
+}
+
 func (w *world) get(path string, into any) {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, "http://"+w.status+path, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	identity, err := protocol.ReadIdentity(w.key)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+identity.Token)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		w.t.Fatal(err)

@@ -29,7 +29,7 @@ the local port has the same number; with :REMOTE, it is any free port.`,
 		Example: `# TensorBoard in the launcher
 {{name}} train 6006
 
-# The agent of worker 2, at http://localhost:8080/status
+# The metrics of the agent of worker 2, at http://localhost:8080/metrics
 {{name}} train --worker 2 8080:2223`,
 		Args:              cobra.MinimumNArgs(2),
 		ValidArgsFunction: f.completeJobs(1),

@@ -3,6 +3,7 @@ package status
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -15,6 +16,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"opendatahub.io/mpijob/internal/agent/connections"
@@ -22,19 +24,20 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// Server serves the state of an agent. A client that reaches the pod gets its health, which the kubelet asks for, and
-// numbers; the status, with names of hosts and programs, is for clients in the pod, such as port-forward. With hostNetwork these may be
-// pods of others: the stacks of ranks are for clients in the pod that have the job's key.
+// Server serves the state of an agent. Every client that reaches the pod gets its health, for which the kubelet asks, and numbers, which
+// Prometheus scrapes. The status and the stacks of ranks, with names of hosts, programs and files, are for clients that are in the pod and
+// send the token. With hostNetwork, pods of others also connect from the loopback interface. A program of such a pod that listens at the
+// port before the agent receives the token from this job's clients, and cannot use it from other nodes.
 type Server struct {
 	Summary func() agentapi.Summary
 	// Usage returns the usage that the status contains. It is not asked for numbers.
 	Usage func() *agentapi.Usage
 	// Counters returns what a worker has counted; nil for a launcher.
 	Counters func() Counts
-	// Stacks returns where the ranks of the pod are in their code, for clients with the token: of one rank, or of all if it is nil. Nil
-	// serves none.
+	// Stacks returns where the ranks of the pod are in their code: of one rank, or of all if it is nil. Nil serves none.
 	Stacks func(rank *int32) []agentapi.RankStack
-	Token  string
+	// Token is that of the job's key (protocol.Identity). If it is "", nobody gets the status and the stacks.
+	Token string
 }
 
 // Serve serves at an address.
@@ -50,27 +53,20 @@ func (s Server) Serve(log *slog.Logger, address string) {
 func (s Server) http() *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /status", func(w http.ResponseWriter, request *http.Request) {
-		if !isLocal(request.RemoteAddr) {
-			http.Error(w, "the status is for clients in the pod: use mpi-agent status, or port-forward", http.StatusForbidden)
-			return
-		}
+	mux.HandleFunc("GET "+statusPath, s.private(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		status := s.Summary()
 		status.Usage = s.Usage()
 		_ = json.NewEncoder(w).Encode(status)
-	})
+	}))
+	numbers := numbers{read: s.readNumbers}
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		all := summarySeries(s.Summary())
-		if s.Counters != nil {
-			all = append(all, s.Counters().series()...)
-		}
-		for _, one := range all {
-			one.write(w)
-		}
+		_, _ = w.Write(numbers.get())
 	})
-	mux.HandleFunc("GET "+stacksPath, s.serveStacks)
+	if s.Stacks != nil {
+		mux.HandleFunc("GET "+stacksPath, s.private(s.serveStacks))
+	}
 	// The memory is the job's: if there are too many connections, the oldest are closed.
 	var open connections.Limited
 	return &http.Server{
@@ -88,15 +84,68 @@ func (s Server) http() *http.Server {
 	}
 }
 
-const stacksPath = "/stacks"
+const statusPath, stacksPath = "/status", "/stacks"
+
+// private serves clients in the pod that have the job's key.
+func (s Server) private(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, request *http.Request) {
+		token, isToken := strings.CutPrefix(request.Header.Get("Authorization"), bearer)
+		isJob := isToken && s.Token != "" && subtle.ConstantTimeCompare([]byte(token), []byte(s.Token)) == 1
+		if !isJob || !isLocal(request.RemoteAddr) {
+			w.Header().Set("WWW-Authenticate", strings.TrimSpace(bearer))
+			http.Error(w, "this is for clients in the pod that have the job's key: run mpi-agent status or mpi-agent stacks there", http.StatusUnauthorized)
+			return
+		}
+		serve(w, request)
+	}
+}
+
+// bearer begins the header of a client with a token (RFC 6750).
+const bearer = "Bearer "
+
+// numbers are the metrics as text. Reading them takes the job's CPU time, a quarter of a second with the records of 1,000 hosts, and every
+// client that reaches the pod can ask for them. They are read again when they are older than numbersAge, and so rarely that this takes at
+// most one part in numbersShare of a core.
+type numbers struct {
+	read func() []byte
+
+	mu   sync.Mutex
+	text []byte
+	// until is how long the text is served.
+	until time.Time
+}
+
+const (
+	numbersAge   = time.Second
+	numbersShare = 20
+)
+
+// get returns the metrics.
+func (n *numbers) get() []byte {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if begin := time.Now(); !begin.Before(n.until) {
+		n.text = n.read()
+		end := time.Now()
+		n.until = end.Add(max(numbersAge, numbersShare*end.Sub(begin)))
+	}
+	return n.text
+}
+
+func (s Server) readNumbers() []byte {
+	all := summarySeries(s.Summary())
+	if s.Counters != nil {
+		all = append(all, s.Counters().series()...)
+	}
+	var text bytes.Buffer
+	for _, one := range all {
+		one.write(&text)
+	}
+	return text.Bytes()
+}
 
 // serveStacks serves where the ranks of the pod are in their code.
 func (s Server) serveStacks(w http.ResponseWriter, request *http.Request) {
-	token, _ := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
-	if s.Stacks == nil || s.Token == "" || !isLocal(request.RemoteAddr) || subtle.ConstantTimeCompare([]byte(token), []byte(s.Token)) != 1 {
-		http.Error(w, "the stacks are for clients in the pod that have the job's key: use mpi-agent stacks", http.StatusForbidden)
-		return
-	}
 	var rank *int32
 	if text := request.URL.Query().Get("rank"); text != "" {
 		number, err := strconv.ParseInt(text, 10, 32)
@@ -116,11 +165,11 @@ func AskStacks(address, token string, rank *int32) (ranks []agentapi.RankStack, 
 	if rank != nil {
 		path += "?rank=" + strconv.Itoa(int(*rank))
 	}
-	return ranks, get(address, path, "Authorization: Bearer "+token+"\r\n", &ranks)
+	return ranks, get(address, path, token, &ranks)
 }
 
-// get gets JSON from the agent of this pod. The whole client of net/http would make the agent 6 % larger.
-func get(address, path, header string, into any) error {
+// get gets JSON from the agent of this pod, as a client with a token. The whole client of net/http would make the agent 6 % larger.
+func get(address, path, token string, into any) error {
 	const timeout = 10 * time.Second
 	conn, err := net.DialTimeout("tcp", address, timeout)
 	if err != nil {
@@ -128,7 +177,7 @@ func get(address, path, header string, into any) error {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(timeout))
-	fmt.Fprintf(conn, "GET %s HTTP/1.0\r\n%s\r\n", path, header)
+	fmt.Fprintf(conn, "GET %s HTTP/1.0\r\nAuthorization: %s%s\r\n\r\n", path, bearer, token)
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return err
@@ -198,12 +247,16 @@ func (c Counts) series() []series {
 	}
 }
 
-// Print gets the status of this pod's agent, and prints it for users.
-func Print(stdout, stderr io.Writer) int {
+// Print gets the status of this pod's agent with the token, and prints it: as JSON, or as text for users.
+func Print(address, token string, asJSON bool, stdout, stderr io.Writer) int {
 	var s agentapi.Summary
-	if err := get(LocalAddress(), "/status", "", &s); err != nil {
-		fmt.Fprintln(stderr, "mpi-agent: no agent answers in this pod:", err)
+	if err := get(address, statusPath, token, &s); err != nil {
+		fmt.Fprintln(stderr, "mpi-agent: the agent of this pod does not answer:", err)
 		return 1
+	}
+	if asJSON {
+		_ = json.NewEncoder(stdout).Encode(s)
+		return 0
 	}
 	fmt.Fprintf(stdout, "%s\n", s.Role)
 	if s.Role == agentapi.RoleLauncher {

@@ -1,20 +1,27 @@
 package status
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/agent/connections"
+	"opendatahub.io/mpijob/internal/agent/protocol"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -27,67 +34,156 @@ func secretUsage() *agentapi.Usage {
 	return &agentapi.Usage{Pods: []agentapi.PodUsage{{Host: "hunter2"}}}
 }
 
-// TestStatusIsForThePod: whoever reaches the pod learns numbers, and neither hosts, programs nor messages.
-func TestStatusIsForThePod(t *testing.T) {
-	server := Server{Summary: secretive, Usage: secretUsage}.http()
-	for remote, local := range map[string]bool{
-		"127.0.0.1:5000": true, "[::1]:5000": true, "[::ffff:127.0.0.1]:5000": true, "10.128.0.1:5000": false, "[fd00::7]:5000": false, "nonsense": false, "": false,
-	} {
-		for path, want := range map[string]int{"/healthz": http.StatusOK, "/metrics": http.StatusOK, "/status": map[bool]int{true: http.StatusOK, false: http.StatusForbidden}[local]} {
-			request, answer := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil), httptest.NewRecorder()
-			request.RemoteAddr = remote
-			server.Handler.ServeHTTP(answer, request)
-			if shown := strings.Contains(answer.Body.String(), "hunter2"); answer.Code != want || shown != (local && path == "/status") || shown != strings.Contains(answer.Body.String(), `"usage":{`) {
-				t.Errorf("%s from %q: %d %s", path, remote, answer.Code, answer.Body)
+// TestStatusNeedsTheKey: the status, and where ranks are in their code, are only for clients that are in the pod and have the job's key.
+// Others learn its health and numbers, and neither hosts, programs nor messages.
+func TestStatusNeedsTheKey(t *testing.T) {
+	const inPod, right = "127.0.0.1:5000", "Bearer secret"
+	tests := map[string]struct {
+		remote, authorization string
+		want                  bool
+	}{
+		"the key":                    {inPod, right, true},
+		"the key, IPv6":              {"[::1]:5000", right, true},
+		"the key, IPv4 as IPv6":      {"[::ffff:127.0.0.1]:5000", right, true},
+		"no key":                     {inPod, "", false},
+		"an empty key":               {inPod, "Bearer ", false},
+		"another job's key":          {inPod, "Bearer secreT", false},
+		"a longer key":               {inPod, right + "s", false},
+		"the key in another scheme":  {inPod, "Basic secret", false},
+		"the key without a scheme":   {inPod, "secret", false},
+		"another pod":                {"10.128.0.1:5000", "", false},
+		"another pod, IPv6":          {"[fd00::7]:5000", "", false},
+		"another pod with the key":   {"10.128.0.1:5000", right, false},
+		"an unknown address":         {"", right, false},
+		"an address that is invalid": {"nonsense", right, false},
+	}
+	stacks := func(*int32) []agentapi.RankStack { return []agentapi.RankStack{{Error: "hunter2"}} }
+	for name, test := range tests {
+		for kind, token := range map[string]string{"a server": "secret", "without a key": ""} {
+			server := Server{Summary: secretive, Usage: secretUsage, Stacks: stacks, Token: token}.http()
+			for path, private := range map[string]bool{"/healthz": false, "/metrics": false, "/status": true, "/stacks": true} {
+				request, answer := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil), httptest.NewRecorder()
+				request.RemoteAddr = test.remote
+				request.Header.Set("Authorization", test.authorization)
+				server.Handler.ServeHTTP(answer, request)
+				want, shows := http.StatusOK, private
+				if private && (!test.want || token == "") {
+					want, shows = http.StatusUnauthorized, false
+				}
+				body, header := answer.Body.String(), answer.Result().Header
+				if answer.Code != want || strings.Contains(body, "hunter2") != shows || strings.Contains(body, "secret") {
+					t.Errorf("%s, %s: %s is %d %s", kind, name, path, answer.Code, body)
+				}
+				if want == http.StatusUnauthorized && (header.Get("WWW-Authenticate") != "Bearer" || !strings.HasPrefix(header.Get("Content-Type"), "text/plain")) {
+					t.Errorf("%s, %s: %s has the header %v", kind, name, path, header)
+				}
 			}
 		}
 	}
 }
 
-// TestStacksNeedTheKey: where ranks are in their code is only for clients in the pod that have the job's key.
-func TestStacksNeedTheKey(t *testing.T) {
+// TestStatusOfOwnJob: a client with the key of another job does not get the status. Keys have the forms in which the operator writes them for
+// jobs of both kinds, of which the first is also Trainer's.
+func TestStatusOfOwnJob(t *testing.T) {
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]string{
+		"a job": mpitest.WriteKey(t), "another job": mpitest.WriteKey(t),
+		"a job with RSA": mpitest.WritePEM(t, "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(rsaKey)),
+	}
+	tokens := map[string]string{}
+	for name, key := range keys {
+		identity, err := protocol.ReadIdentity(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens[name] = identity.Token
+	}
+	for of, own := range tokens {
+		server := httptest.NewServer(Server{Summary: secretive, Usage: secretUsage, Token: own}.http().Handler)
+		address := strings.TrimPrefix(server.URL, "http://")
+		for name, token := range tokens {
+			var text, complaints strings.Builder
+			code := Print(address, token, true, &text, &complaints)
+			var got agentapi.Summary
+			switch err := json.Unmarshal([]byte(text.String()), &got); {
+			case name == of && (code != 0 || err != nil || got.Message != "hunter2" || got.Usage == nil):
+				t.Errorf("the key of %s gets %d %s%s", of, code, text.String(), complaints.String())
+			case name != of && (code != 1 || text.Len() > 0 || !strings.Contains(complaints.String(), "401")):
+				t.Errorf("the key of %s gets from %s %d %s%s", name, of, code, text.String(), complaints.String())
+			}
+		}
+		server.Close()
+	}
+}
+
+// TestStacks: a client gets the stacks of all ranks or of one.
+func TestStacks(t *testing.T) {
 	asked := []string(nil)
 	stacks := func(rank *int32) []agentapi.RankStack {
 		asked = append(asked, fmt.Sprint(ptr.Deref(rank, -1)))
-		return []agentapi.RankStack{{Rank: 1, Error: "hunter2"}}
-	}
-	tests := map[string]struct {
-		remote, token, query string
-		want                 int
-	}{
-		"the key":      {"127.0.0.1:5000", "Bearer secret", "", http.StatusOK},
-		"a rank":       {"127.0.0.1:5000", "Bearer secret", "?rank=3", http.StatusOK},
-		"no rank":      {"127.0.0.1:5000", "Bearer secret", "?rank=x", http.StatusBadRequest},
-		"another key":  {"127.0.0.1:5000", "Bearer secreT", "", http.StatusForbidden},
-		"no key":       {"127.0.0.1:5000", "", "", http.StatusForbidden},
-		"another pod":  {"10.128.0.1:5000", "Bearer secret", "", http.StatusForbidden},
-		"an empty key": {"127.0.0.1:5000", "Bearer ", "", http.StatusForbidden},
-	}
-	for name, test := range tests {
-		for kind, server := range map[string]Server{"a server": {Stacks: stacks, Token: "secret"}, "without a key": {Stacks: stacks}, "without stacks": {Token: "secret"}} {
-			asked = nil
-			request, answer := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/stacks"+test.query, nil), httptest.NewRecorder()
-			request.RemoteAddr = test.remote
-			request.Header.Set("Authorization", test.token)
-			server.http().Handler.ServeHTTP(answer, request)
-			want := test.want
-			if kind != "a server" {
-				want = http.StatusForbidden
-			}
-			if shown := strings.Contains(answer.Body.String(), "hunter2"); answer.Code != want || shown != (want == http.StatusOK) || (len(asked) > 0) != shown {
-				t.Errorf("%s, %s: %d %s, asked %v", kind, name, answer.Code, answer.Body, asked)
-			}
-		}
+		return []agentapi.RankStack{{Rank: 1}}
 	}
 	server := httptest.NewServer(Server{Stacks: stacks, Token: "secret"}.http().Handler)
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
-	asked = nil
-	if got, err := AskStacks(address, "secret", new(int32(3))); err != nil || len(got) != 1 || got[0].Rank != 1 || !slices.Equal(asked, []string{"3"}) {
-		t.Errorf("the client got %+v, %v; asked %v", got, err, asked)
+	for _, rank := range []*int32{nil, new(int32(3))} {
+		if got, err := AskStacks(address, "secret", rank); err != nil || len(got) != 1 || got[0].Rank != 1 {
+			t.Errorf("the client got %+v, %v", got, err)
+		}
 	}
-	if _, err := AskStacks(address, "other", nil); err == nil || !strings.Contains(err.Error(), "403") {
-		t.Errorf("the client got %v", err)
+	if err := get(address, stacksPath+"?rank=x", "secret", nil); err == nil || !strings.Contains(err.Error(), "400") {
+		t.Errorf("a rank that is no number: %v", err)
+	}
+	if _, err := AskStacks(address, "other", nil); err == nil || !strings.Contains(err.Error(), "401") {
+		t.Errorf("a client with another key got %v", err)
+	}
+	if !slices.Equal(asked, []string{"-1", "3"}) {
+		t.Errorf("asked for %v", asked)
+	}
+}
+
+// TestMetricsAreNumbers: metrics have no labels, so that they contain no names.
+func TestMetricsAreNumbers(t *testing.T) {
+	request, answer := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil), httptest.NewRecorder()
+	Server{Summary: secretive, Counters: func() Counts { return Counts{} }}.http().Handler.ServeHTTP(answer, request)
+	number := regexp.MustCompile(`^mpi_agent_[a-z_]+ [-+.e0-9]+$`)
+	for line := range strings.Lines(answer.Body.String()) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "# ") && !number.MatchString(line) {
+			t.Errorf("a line is %q", line)
+		}
+	}
+}
+
+// TestMetricsCostLittle: however often they are asked for, reading them takes at most a twentieth of a core.
+func TestMetricsCostLittle(t *testing.T) {
+	tests := map[string]struct {
+		cost time.Duration
+		most int
+	}{"cheap": {0, 60}, "dear": {250 * time.Millisecond, 12}}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				read := 0
+				server := Server{Summary: func() agentapi.Summary {
+					read++
+					time.Sleep(test.cost)
+					return agentapi.Summary{RanksSeen: int32(read)}
+				}}.http().Handler
+				for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(10 * time.Millisecond) {
+					answer := httptest.NewRecorder()
+					server.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+					if want := fmt.Sprintf("mpi_agent_ranks_seen_total %d\n", read); !strings.Contains(answer.Body.String(), want) {
+						t.Fatalf("there is no %q in %s", want, answer.Body)
+					}
+				}
+				if read > test.most || read < test.most-2 {
+					t.Errorf("they were read %d times in a minute, want %d", read, test.most)
+				}
+			})
+		})
 	}
 }
 

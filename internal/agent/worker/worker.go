@@ -79,7 +79,7 @@ func Run(log *slog.Logger, listen, statusAddress string, env []string) error {
 	defer disconnect()
 	w.connected = connected.Done()
 	go w.ranks.Watch(connected.Done())
-	go status.Server{Summary: w.summary, Usage: w.usage, Counters: w.counts}.Serve(log, statusAddress)
+	go status.Server{Summary: w.summary, Usage: w.usage, Counters: w.counts, Token: identity.Token}.Serve(log, statusAddress)
 	log.Info("ready", "address", listener.Addr().String())
 	err = w.server.Serve(ctx, connected, listener)
 	log.Info("ending")
