@@ -167,6 +167,10 @@ unit: $(BIN)/cluster $(BIN)/promtool $(BIN)/versitygw ## Test the packages; thos
 	@assets="$$(cluster binaries)"; for module in $(MODULES); do echo "== go test $$module"; \
 	  (cd $$module && S3_SERVER=$(BIN)/versitygw KUBEBUILDER_ASSETS="$$assets" go test -vet=off -timeout 20m $$(go list ./... | grep -v /test/e2e)); done
 
+.PHONY: vulnerabilities
+vulnerabilities: $(BIN)/govulncheck ## Look for known vulnerabilities in the programs of a release.
+	@hack/vulnerabilities.sh
+
 .PHONY: dashboard-test
 dashboard-test: dashboard $(BIN)/cluster $(BIN)/gotestsum ## Test the dashboard's server and, in Chromium, its pages; SCREENSHOTS is a folder for screenshots, RETRY=0 repeats none that fails.
 	@CHROMIUM="$$(web/test/chromium.sh)" KUBEBUILDER_ASSETS="$$(cluster binaries)" \
@@ -386,12 +390,12 @@ $(SDK)/.venv/synced: $(SDK)/uv.lock $(SDK)/pyproject.toml $(UV_PROGRAM)
 	@touch $@
 
 # Go knows best whether these are up to date.
-.PHONY: $(BIN)/opm $(BIN)/promtool $(BIN)/versitygw $(BIN)/cluster $(BIN)/images $(BIN)/install $(BIN)/bench $(BIN)/kubectl-odh-mpijob $(BIN)/controller-gen $(BIN)/golangci-lint $(BIN)/gotestsum $(BIN)/kustomize
+.PHONY: $(BIN)/govulncheck $(BIN)/opm $(BIN)/promtool $(BIN)/versitygw $(BIN)/cluster $(BIN)/images $(BIN)/install $(BIN)/bench $(BIN)/kubectl-odh-mpijob $(BIN)/controller-gen $(BIN)/golangci-lint $(BIN)/gotestsum $(BIN)/kustomize
 $(BIN)/cluster $(BIN)/images $(BIN)/install $(BIN)/bench:
 	@cd hack/$(@F) && go build -o $@ .
 $(BIN)/kubectl-odh-mpijob:
 	@$(MAKE) install-cli TO=$(BIN) >/dev/null
-$(BIN)/controller-gen $(BIN)/golangci-lint $(BIN)/gotestsum $(BIN)/kustomize:
+$(BIN)/controller-gen $(BIN)/golangci-lint $(BIN)/gotestsum $(BIN)/govulncheck $(BIN)/kustomize:
 	@cd hack/tools/$(@F) && GOBIN=$(BIN) go install tool
 # Without the discovery of targets in clouds, which promtool does not need here; compiled once, in 4 minutes of CPU time.
 $(BIN)/promtool:

@@ -34,6 +34,9 @@ python_version=$(sed -E 's/-([a-z]+)\.?/\1/' <<<"${version#v}")
 check "the version in sdk/python/pyproject.toml is not $python_version" grep -qx "version = \"$python_version\"" sdk/python/pyproject.toml
 [ -f web/dist/app/index.html ] || { echo "release: the dashboard's pages are not built: run make release VERSION=$version" >&2; exit 1; }
 
+GOTOOLCHAIN=$(hack/go-version.sh)
+export GOTOOLCHAIN
+
 out=dist/release/$version
 layouts=dist/layouts/$version
 rm -rf "$out" "$layouts"

@@ -15,7 +15,7 @@ step() { # step NAME COMMAND...
   conclude "$name" "$result" $((SECONDS - start))
 }
 conclude() { # conclude NAME RESULT SECONDS, with the step's output in $output
-  summary+=("$(printf '%-12s %-8s %4ds' "$1" "$2" "$3")")
+  summary+=("$(printf '%-15s %-8s %4ds' "$1" "$2" "$3")")
   [ "$2" = FAILED ] || return 0
   failed=1
   # The end of a long output is what is read, and what failed may be far above it.
@@ -42,7 +42,7 @@ together() { # together NAME...: "make NAME-test" for each at the same time; the
 }
 skip() { # skip NAME REASON
   echo "== $1: SKIPPED: $2"
-  summary+=("$(printf '%-12s SKIPPED  %s' "$1" "$2")")
+  summary+=("$(printf '%-15s SKIPPED  %s' "$1" "$2")")
 }
 
 command -v npm >/dev/null || { skip prose "npm is missing: install Node.js 20 or later"; export SKIP_PROSE=1; }
@@ -52,6 +52,7 @@ if [ -z "$(git status --porcelain 2>/dev/null)" ]; then step verify make verify;
   skip verify "there are uncommitted changes, and make verify compares the tree with the last commit"
 fi
 step unit make unit
+step vulnerabilities make vulnerabilities
 step bench make bench-smallest
 python=yes; python3 -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || python=no
 chromium=no; if hack/node.sh >/dev/null && web/test/chromium.sh >/dev/null; then chromium=yes; fi

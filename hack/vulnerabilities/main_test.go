@@ -1,0 +1,67 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// result is what govulncheck writes of two vulnerabilities in imported packages and one in a module that is only required.
+const result = `
+{"config":{"protocol_version":"v1.0.0"}}
+{"SBOM":{"go_version":"go1.26.8","modules":[{"path":"stdlib","version":"v1.26.8"}]}}
+{"osv":{"id":"GO-2026-2","summary":"Memory exhaustion in net/http"}}
+{"osv":{"id":"GO-2026-1","summary":"Panic in x/net"}}
+{"osv":{"id":"GO-2026-3","summary":"Never imported"}}
+{"finding":{"osv":"GO-2026-2","fixed_version":"v1.26.9","trace":[{"module":"stdlib","version":"v1.26.8"}]}}
+{"finding":{"osv":"GO-2026-2","fixed_version":"v1.26.9","trace":[{"module":"stdlib","version":"v1.26.8","package":"net/http"}]}}
+{"finding":{"osv":"GO-2026-2","fixed_version":"v1.26.9","trace":[{"module":"stdlib","version":"v1.26.8","package":"net/http"}]}}
+{"finding":{"osv":"GO-2026-1","trace":[{"module":"golang.org/x/net","version":"v0.58.0","package":"golang.org/x/net/http2"}]}}
+{"finding":{"osv":"GO-2026-3","fixed_version":"v1.2.0","trace":[{"module":"example.com/x","version":"v1.0.0"}]}}
+`
+
+// TestJudge: what a program contains needs an exception that has not expired, and exceptions must be needed.
+func TestJudge(t *testing.T) {
+	now := time.Date(2026, time.November, 28, 22, 0, 0, 0, time.UTC)
+	first := "GO-2026-1: Panic in x/net (golang.org/x/net@v0.58.0, not fixed)"
+	second := "Memory exhaustion in net/http (net/http of Go v1.26.8, fixed in v1.26.9)"
+	for name, test := range map[string]struct {
+		result, exceptions string
+		problems           []string
+	}{
+		"no exceptions":               {result, "# none\n", []string{first, "GO-2026-2: " + second}},
+		"one exception":               {result, "GO-2026-2 2026-11-28 nobody calls it\n", []string{first}},
+		"expired":                     {result, "GO-2026-2 2026-11-26 nobody calls it\nGO-2026-1 2027-01-01 as well", []string{"GO-2026-2: the exception ended at 2026-11-26: " + second}},
+		"not needed":                  {`{"SBOM":{}}`, "GO-2026-9 2027-01-01 gone", []string{"GO-2026-9: no program contains it; remove the exception"}},
+		"only required, not imported": {`{"SBOM":{}}{"finding":{"osv":"GO-2026-3","trace":[{"module":"example.com/x","version":"v1.0.0"}]}}`, "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, scanned, err := read(strings.NewReader(test.result))
+			if err != nil || !scanned {
+				t.Fatalf("read: scanned %v, %v", scanned, err)
+			}
+			excepted, err := parseExceptions(test.exceptions)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := strings.Join(judge(found, excepted, now), "\n"), strings.Join(test.problems, "\n"); got != want {
+				t.Errorf("the problems are\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+// TestNothingIsNoResult: a scan that failed is not taken for one without findings, nor are exceptions without a date or a reason.
+func TestNothingIsNoResult(t *testing.T) {
+	if _, scanned, err := read(strings.NewReader(`{"config":{}}`)); err != nil || scanned {
+		t.Errorf("a result without programs: scanned %v, %v", scanned, err)
+	}
+	if _, _, err := read(strings.NewReader("govulncheck: no such file")); err == nil {
+		t.Error("a text that is not JSON has no error")
+	}
+	for _, line := range []string{"GO-2026-1", "GO-2026-1 2026-11-28", "GO-2026-1 soon nobody calls it", "GO-2026-1 2026-11-28  "} {
+		if _, err := parseExceptions(line); err == nil || !strings.Contains(err.Error(), "exceptions.txt:1: ") {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
