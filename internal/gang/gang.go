@@ -144,22 +144,20 @@ func ofExternal(setting string, job mpi.Job) Choice {
 	return Choice{}
 }
 
-// automatic prefers the cluster's own scheduler. Where that cannot place gangs, the embedded one does for jobs that ask, and
-// with all also for jobs that nothing else places together: another scheduler may have rules of its own. Kueue admits a job in one
-// of its queues by quotas, not by nodes: such a job is placed after that.
+// automatic prefers the cluster's own scheduler. What that cannot place, the embedded one does for jobs that ask, and with all also
+// for jobs that nothing else places together: another scheduler may have rules of its own. Kueue admits a job in one of its queues by
+// quotas, not by nodes: such a job is placed after that.
 func automatic(native, all bool, job mpi.Job) Choice {
 	asks := job.Gang.Wanted
 	switch odd := unlike(job); {
-	case !native && asks:
-		return Choice{Backend: Embedded, ByDefault: job.PlacedByKueue()}
-	case !native && all && isDefaultScheduler(job):
-		return Choice{Backend: Embedded, ByDefault: true}
-	case !native, job.Launcher.AfterWorkers && !asks:
-		return Choice{}
-	case odd == "":
+	case native && odd == "" && (asks || !job.Launcher.AfterWorkers):
 		return Choice{Backend: PodGroup}
-	case asks:
+	case native && asks:
 		return Choice{Backend: PodGroup, Wrong: fmt.Sprintf("%s Or remove %s.", odd, job.Fields.Gang)}
+	case asks:
+		return Choice{Backend: Embedded, ByDefault: job.PlacedByKueue()}
+	case all && isDefaultScheduler(job):
+		return Choice{Backend: Embedded, ByDefault: true}
 	}
 	return Choice{}
 }
