@@ -53,3 +53,18 @@ def test_token_is_not_sent_in_clear(address: str) -> None:
 )
 def test_token_is_sent_to(address: str) -> None:
     _model_registry.check_address(address)
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("https://registry.example.com", "https://registry.example.com:443"),
+        ("https://registry.example.com/", "https://registry.example.com:443"),
+        ("https://gateway:8443/registry/", "https://gateway:8443/registry"),
+        ("https://gateway/registry", "https://gateway:443/registry"),
+        ("HTTPS://[2001:db8::1]", "https://[2001:db8::1]:443"),
+        ("http://localhost", "http://localhost:8080"),
+    ],
+)
+def test_client_gets_an_address_with_a_port(address: str, expected: str) -> None:
+    assert _model_registry.with_port(address) == expected

@@ -7,7 +7,10 @@ import getpass
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.metadata import version
 from ipaddress import ip_address
+from math import isfinite
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -20,6 +23,10 @@ if TYPE_CHECKING:
     from model_registry.types import RegisteredModel
 
 T = TypeVar("T")
+
+# Model Registry stores 255 characters: the name of a version or an artifact after an ID of up to 10 digits and a colon.
+MAX_NAME = 244
+MAX_KEY = 255
 
 
 @dataclass(frozen=True)
@@ -43,10 +50,10 @@ class Model:
     metadata: Mapping[str, str | int | float | bool]
 
     def check(self) -> None:
-        """Check that the model can be registered.
+        """Check that Model Registry can store the model: it would keep half of one that it cannot.
 
         Raises:
-            InvalidJobError: An argument is missing.
+            InvalidJobError: An argument is missing or not allowed.
         """
         problems = [
             Problem(field, f"{value!r} is not allowed; use text, such as {such!r}")
@@ -57,11 +64,39 @@ class Model:
             )
             if not isinstance(value, str) or not value.strip()
         ]
-        if not isinstance(self.metadata, Mapping):
-            text = f"{self.metadata!r} is not allowed; use a mapping, such as {{'dataset': 'v2'}}"
-            problems.append(Problem("metadata", text))
+        problems += [
+            Problem(field, f"{len(value)} characters are not allowed; use {MAX_NAME} or fewer")
+            for field, value in (("name", self.name), ("version", self.version))
+            if isinstance(value, str) and len(value) > MAX_NAME
+        ]
+        problems += [
+            Problem(field, f"{value!r} is not allowed; use text, such as {such!r}")
+            for field, value, such in (
+                ("format_name", self.format[0], "onnx"),
+                ("format_version", self.format[1], "1"),
+                ("description", "" if self.description is None else self.description, "with more data"),
+            )
+            if not isinstance(value, str)
+        ]
+        problems += [Problem("metadata", text) for text in self.problems_of_metadata()]
         if problems:
             raise InvalidJobError(problems)
+
+    def problems_of_metadata(self) -> list[str]:
+        """Return what is wrong with the metadata."""
+        if not isinstance(self.metadata, Mapping):
+            return [f"{self.metadata!r} is not allowed; use a mapping, such as {{'dataset': 'v2'}}"]
+        problems = [
+            f"the key {key!r} is not allowed; use text of at most {MAX_KEY} characters"
+            for key in self.metadata
+            if not isinstance(key, str) or len(key) > MAX_KEY
+        ]
+        problems += [
+            f"{value!r} is not allowed for {key!r}; use text, a number, True or False"
+            for key, value in self.metadata.items()
+            if not isinstance(value, (str, Real))
+        ]
+        return problems
 
 
 def register(
@@ -82,11 +117,38 @@ def register(
     try:
         from aiohttp import ClientError
         from model_registry.exceptions import StoreError
-        from mr_openapi.exceptions import OpenApiException
+        from mr_openapi.exceptions import ConflictException, NotFoundException, OpenApiException
     except ImportError as error:
         raise NotSupportedError("this needs model-registry: pip install 'openshift-ai-sdk[registry]'") from error
+    what = f"{model.name}, version {model.version}"
     try:
         client = connect(registry, credentials.token()) if isinstance(registry, str) else registry
+        try:
+            return record(client, status, model)
+        except ConflictException:
+            # Another client has created the model or the version in the meantime.
+            return record(client, status, model)
+    except StoreError as error:
+        raise TrainingError(f"Model Registry rejects {what}: {error}") from error
+    except NotFoundException as error:
+        raise TrainingError(
+            f"Model Registry did not register {what}: {describe(error)}; check the address, and that the server has "
+            f"the API of model-registry {version('model-registry')}: pip install 'openshift-ai-sdk[registry]' installs "
+            "the version that is tested"
+        ) from error
+    except (ClientError, OpenApiException, OSError) as error:
+        raise TrainingError(f"Model Registry did not register {what}: {describe(error)}") from error
+
+
+def record(client: ModelRegistry, status: JobStatus, model: Model) -> RegisteredModel:
+    """Create the version of a model, and the model if it does not exist."""
+    from model_registry.exceptions import StoreError
+
+    found = client.get_registered_model(model.name)
+    if found and found.name != model.name:
+        # It compares names without regard to case, and _ and % match other characters.
+        raise StoreError(f"it finds the model {found.name} by this name; use that name, or one that is less similar")
+    try:
         return client.register_model(
             model.name,
             model.uri,
@@ -99,14 +161,32 @@ def register(
             model_source_id=status.uid,
             model_source_name=status.name,
             version_description=model.description,
-            metadata={**result_of(status), **model.metadata},
+            metadata={key: recorded(value) for key, value in (result_of(status) | dict(model.metadata)).items()},
         )
     except StoreError as error:
-        raise TrainingError(f"Model Registry rejects {model.name}, version {model.version}: {error}") from error
-    except (ClientError, OpenApiException, OSError) as error:
-        raise TrainingError(
-            f"Model Registry did not register {model.name}, version {model.version}: {error}"
-        ) from error
+        if client.get_model_artifact(model.name, model.version) is None:
+            raise StoreError(f"{error}, but its registration was interrupted; register another version") from error
+        raise
+
+
+def describe(error: Exception) -> str:
+    """Return the text of an error in one line, without the headers of a response."""
+    code = getattr(error, "status", None)
+    if code is None:
+        return str(error)
+    details = getattr(getattr(error, "data", None), "message", None) or getattr(error, "body", None) or ""
+    return " ".join(f"{code} {getattr(error, 'reason', '')}: {details}".split()).rstrip(": ")
+
+
+def recorded(value: str | int | float | bool) -> str | int | float | bool:
+    """Return a value as the API of Model Registry allows it: other integers and numbers are recorded as text."""
+    if isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, Integral):
+        whole = int(value)
+        return whole if abs(whole) < 10**9 else str(whole)
+    number = float(value)
+    return number if isfinite(number) else str(number)
 
 
 def check_address(address: str) -> None:
@@ -142,7 +222,22 @@ def connect(address: str, token: str | None) -> ModelRegistry:
     from model_registry import ModelRegistry
 
     # With a runner of its own it leaves the notebook's event loop alone.
-    return ModelRegistry(address, author=getpass.getuser(), user_token=token, async_runner=in_a_thread)
+    return ModelRegistry(with_port(address), author=user(), user_token=token, async_runner=in_a_thread)
+
+
+def with_port(address: str) -> str:
+    """Return an address with a port and without a slash at its end, as the client requires: it appends to it."""
+    url = urlsplit(address)
+    port = "" if url.port else f":{443 if url.scheme == 'https' else 8080}"
+    return f"{url.scheme}://{url.netloc.rstrip(':')}{port}{url.path.rstrip('/')}"
+
+
+def user() -> str:
+    """Return the name of the user. In a container, the user may have none."""
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):
+        return "unknown"
 
 
 def in_a_thread(work: Coroutine[Any, Any, T]) -> T:

@@ -1518,11 +1518,12 @@ class MPIJob:
             format_name: The format of the files, such as ``onnx``.
             format_version: The format's version.
             description: Describes the version.
-            metadata: What else to record with the version.
+            metadata: What else to record with the version: text, numbers, True or False. A whole number of ten digits
+                or more is recorded as text, which the registry requires.
 
         Raises:
-            InvalidJobError: An argument is missing.
-            TrainingError: The job has not succeeded, or the registry rejects the model.
+            InvalidJobError: An argument is missing or not allowed.
+            TrainingError: The job has not succeeded, or the registry rejects the model or does not respond.
             NotSupportedError: model-registry is not installed.
 
         Example:
