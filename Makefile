@@ -363,9 +363,11 @@ sdk-lint: $(SDK)/.venv/synced
 sdk-generate: $(SDK)/.venv/synced ## Write the SDK's models, its synchronous face, its reference and the notebooks of the documentation anew.
 	@cd $(SDK) && for tool in models patterns runtimes sync reference notebooks; do $(SDK_PYTHON) tools/generate_$$tool.py; done
 
+# Without MariaDB the tests of Model Registry are skipped.
 .PHONY: sdk-test
-sdk-test: sdk $(BIN)/cluster ## The same, and test the SDK on a real API server, with faults.
-	@cd $(SDK) && KUBEBUILDER_ASSETS="$$(cluster binaries)" .venv/bin/pytest --quiet tests/apiserver
+sdk-test: sdk $(BIN)/cluster $(BIN)/model-registry ## The same, and test the SDK on a real API server, with faults, and a real Model Registry.
+	@cd $(SDK) && KUBEBUILDER_ASSETS="$$(cluster binaries)" MODEL_REGISTRY=$(BIN)/model-registry MARIADB="$$($(CURDIR)/test/modelregistry/mariadb.sh || true)" \
+	  .venv/bin/pytest --quiet -r s tests/apiserver
 
 .PHONY: sdk-e2e
 sdk-e2e: SAMPLES := openmpi mpich
@@ -390,7 +392,7 @@ $(SDK)/.venv/synced: $(SDK)/uv.lock $(SDK)/pyproject.toml $(UV_PROGRAM)
 	@touch $@
 
 # Go knows best whether these are up to date.
-.PHONY: $(BIN)/govulncheck $(BIN)/opm $(BIN)/promtool $(BIN)/versitygw $(BIN)/cluster $(BIN)/images $(BIN)/install $(BIN)/bench $(BIN)/kubectl-odh-mpijob $(BIN)/controller-gen $(BIN)/golangci-lint $(BIN)/gotestsum $(BIN)/kustomize
+.PHONY: $(BIN)/govulncheck $(BIN)/opm $(BIN)/promtool $(BIN)/versitygw $(BIN)/model-registry $(BIN)/cluster $(BIN)/images $(BIN)/install $(BIN)/bench $(BIN)/kubectl-odh-mpijob $(BIN)/controller-gen $(BIN)/golangci-lint $(BIN)/gotestsum $(BIN)/kustomize
 $(BIN)/cluster $(BIN)/images $(BIN)/install $(BIN)/bench:
 	@cd hack/$(@F) && go build -o $@ .
 $(BIN)/kubectl-odh-mpijob:
@@ -403,5 +405,8 @@ $(BIN)/promtool:
 # The S3 server of tests, compiled once, in 5 minutes of CPU time.
 $(BIN)/versitygw:
 	@cd test/s3 && CGO_ENABLED=0 go build -ldflags '-s -w' -o $@ github.com/versity/versitygw/cmd/versitygw
+# The registry of the SDK's tests, compiled once, in 2 minutes of CPU time.
+$(BIN)/model-registry:
+	@cd test/modelregistry && CGO_ENABLED=0 go build -ldflags '-s -w' -o $@ github.com/kubeflow/model-registry
 $(BIN)/opm:
 	@cd hack/tools/opm && CGO_ENABLED=0 GOBIN=$(BIN) go install -tags containers_image_openpgp,exclude_graphdriver_btrfs tool

@@ -57,7 +57,9 @@ step bench make bench-smallest
 python=yes; python3 -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || python=no
 chromium=no; if hack/node.sh >/dev/null && web/test/chromium.sh >/dev/null; then chromium=yes; fi
 tests=() pages=no
-if [ "$python" = yes ]; then tests+=(sdk)
+if [ "$python" = yes ]; then
+  tests+=(sdk)
+  reason=$(test/modelregistry/mariadb.sh 2>&1 >/dev/null) || skip registry "the SDK's tests with Model Registry need MariaDB: ${reason##*$'\n'}"
 else skip sdk "the Python SDK needs python3 3.10 or later with venv"; fi
 if [ "$python" = no ]; then skip docs "the documentation site needs python3 3.10 or later with venv"
 elif [ "$chromium" = yes ]; then tests+=(docs)
