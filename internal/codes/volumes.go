@@ -33,3 +33,14 @@ var HostPathMissing = Entry{
 		{Text: "See the pod's conditions and events.", Action: describePod},
 	},
 }
+
+// FolderNotCreated is the definition of ContainerCreateFailed for a folder of a volume (subPath) that the kubelet cannot create or open.
+var FolderNotCreated = Entry{
+	Code: ContainerCreateFailed, Phase: v1alpha1.PhaseInitializing,
+	Summary: "{who} cannot start: {folder} cannot be created or opened on {volume}.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Nodes create the folder of a subPath as root, and most NFS servers give root no rights (root_squash). Mount the whole volume, without subPath or --output-dir, and have the program create its folder.", Action: "{field}.spec.containers[0].volumeMounts"},
+		{Text: "Or create the folder as the user of the pods, for example in a job that mounts the whole volume; this job then continues. All users must be able to open the folders above (mode 755)."},
+		{Text: "Or ask who maintains the NFS server to open the exported folder to all users, or to export it with no_root_squash. On other storage, check that the volume can be written to and is not full.", Action: describePod},
+	},
+}

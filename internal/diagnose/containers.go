@@ -40,6 +40,8 @@ func containers(p *input) []Finding {
 		entry, figures["program"], figures["where"] = codes.Lookup(codes.ProgramMissing), program, "the "+string(g.Pods[0].Role)
 	case p.mountRefused(g.Pods[0].Role, message, figures):
 		// Its figures contain the remedy.
+	case p.folderRefused(g.Pods[0].Role, message, figures):
+		entry = codes.FolderNotCreated
 	default:
 		if why, remedy := userRefused(message); why != "" {
 			figures["message"], figures["first"] = why, remedy
@@ -97,6 +99,31 @@ func (p *input) mountRefused(role mpi.Role, message string, figures map[string]s
 	}
 	figures["message"] = fmt.Sprintf("%s is mounted at %s. One of the two is a folder and the other a file.", what, at)
 	figures["first"] = fmt.Sprintf("A volume is a folder. To mount one of its files there, add subPath: %s to the mount, and defaultMode: 0755 to the volume if it is a program; or mount the volume at a folder.", path.Base(at))
+	return true
+}
+
+// refusedFolder is what the kubelet reports of a subPath that it cannot create or open, with the volume. It keeps the error to itself
+// (k8s.io/kubernetes/pkg/kubelet/kubelet_pods.go).
+var refusedFolder = regexp.MustCompile(`failed to (?:create subPath directory|prepare subPath) for volumeMount "([^"]+)"`)
+
+// folderRefused reports whether a container did not start because of the subPath of one of its volumes, and adds figures for that.
+func (p *input) folderRefused(role mpi.Role, message string, figures map[string]string) bool {
+	found := refusedFolder.FindStringSubmatch(message)
+	if found == nil {
+		return false
+	}
+	spec := p.Template(role)
+	figures["folder"], figures["volume"] = "the folder of a subPath", "volume "+found[1]
+	if source := facts.SourceOf(spec, found[1]); source != "" {
+		figures["volume"] += " (" + source + ")"
+	}
+	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, mount := range container.VolumeMounts {
+			if folder := cmp.Or(mount.SubPath, mount.SubPathExpr); folder != "" && mount.Name == found[1] {
+				figures["folder"] = "folder " + folder
+			}
+		}
+	}
 	return true
 }
 

@@ -1088,6 +1088,16 @@ func codeAt(folder string) func(*mpi.Job) {
 	}
 }
 
+// resultsIn has all pods keep results in a folder of a claim.
+func resultsIn(folder string) func(*scene) {
+	return func(s *scene) {
+		for _, template := range []*corev1.PodTemplateSpec{&s.job.Launcher.Template, &s.job.Workers.Template} {
+			template.Spec.Volumes = []corev1.Volume{{Name: "results", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "shared"}}}}
+			template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "results", MountPath: "/data"}, {Name: "results", MountPath: "/results", SubPath: folder}}
+		}
+	}
+}
+
 // notExecuted is what Open MPI 4, or PRTE of version 5, prints if the kernel does not execute a rank's program.
 func notExecuted(who, errno string) string {
 	return strings.NewReplacer("WHO", who, "ERRNO", errno).Replace(`--------------------------------------------------------------------------
