@@ -44,7 +44,7 @@ SDK := $(CURDIR)/sdk/python
 # It installs the programs of Python: for the SDK, and for the documentation site.
 UV_PROGRAM := $(SDK)/.uv/bin/uv
 # The folders with a go.mod of their own that are ours to test and lint.
-MODULES := . hack/cluster hack/images hack/install hack/bench hack/monitoring test/conformance test/s3 test/collector
+MODULES := . hack/cluster hack/images hack/install hack/bench hack/monitoring test/conformance test/s3 test/nfs test/collector
 
 # With KUBECONFIG set that cluster is used, and none is made.
 ifdef KUBECONFIG

@@ -191,8 +191,8 @@ func claim(t *testing.T, namespace string) string {
 	return folder
 }
 
-// claimOf makes a claim named data with a volume for all pods.
-func claimOf(t *testing.T, namespace string, source corev1.PersistentVolumeSource) {
+// claimOf makes a claim named data with a volume for all pods, which is mounted with options.
+func claimOf(t *testing.T, namespace string, source corev1.PersistentVolumeSource, options ...string) {
 	t.Helper()
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
@@ -201,7 +201,7 @@ func claimOf(t *testing.T, namespace string, source corev1.PersistentVolumeSourc
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: size, AccessModes: modes, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			ClaimRef:               &corev1.ObjectReference{Kind: "PersistentVolumeClaim", Namespace: namespace, Name: "data"},
-			PersistentVolumeSource: source,
+			PersistentVolumeSource: source, MountOptions: options,
 		},
 	}
 	create(t, volume)
