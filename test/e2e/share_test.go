@@ -14,7 +14,7 @@ import (
 // themselves.
 var inEveryShare = []string{
 	"TestFailures", "TestHangs", "TestMutants", "TestShares",
-	"TestPi", "TestFailingProgram", "TestSuspendAndResume", "TestUpstreamExample", "TestTenantsBorrowNoRights", "TestS3", "TestNFS",
+	"TestPi", "TestFailingProgram", "TestSuspendAndResume", "TestUpstreamExample", "TestTenantsBorrowNoRights", "TestS3",
 	"TestTrainJobReport", "TestTrainJobFails", "TestTrainJobSuspendAndResume",
 }
 
