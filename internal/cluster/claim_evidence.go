@@ -69,6 +69,11 @@ func firstPending(seen jobstate.Observed) (pods []*corev1.Pod) {
 	if i := slices.IndexFunc(seen.Workers, func(worker jobstate.Worker) bool { return isPending(worker.Pod) }); i >= 0 {
 		pods = append(pods, seen.Workers[i].Pod)
 	}
+	for _, pod := range seen.Initializers {
+		if isPending(pod) {
+			pods = append(pods, pod)
+		}
+	}
 	return pods
 }
 

@@ -46,6 +46,7 @@ const (
 	NodeMissing         Code = "NodeMissing"
 	PodRejected         Code = "PodRejected"
 	LauncherDeleted     Code = "LauncherDeleted"
+	WorkerDeleted       Code = "WorkerDeleted"
 	ProbeFailed         Code = "ProbeFailed"
 	DeadlineExceeded    Code = "DeadlineExceeded"
 	PodDeadlineExceeded Code = "PodDeadlineExceeded"

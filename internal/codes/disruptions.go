@@ -67,6 +67,15 @@ var disruptions = []Entry{
 		},
 	},
 	{
+		Code: WorkerDeleted, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning, Traits: RemovesPods,
+		Summary: "{who} deleted by something else while the job was running. An MPI program ends when it loses a worker.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Find out who deleted it. To stop a job, suspend or delete the job itself.", Action: "kubectl -n {namespace} patch {kindLower} {job} --type merge -p '{\"spec\":{\"runPolicy\":{\"suspend\":true}}}'"},
+			{Text: "If no one did, check the events: a node may have been drained for maintenance.", Action: listEvents},
+			{Text: "Start the job again.", Rerun: true},
+		},
+	},
+	{
 		Code: ProbeFailed, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError, Traits: RemovesPods,
 		Summary: "{who} stopped by Kubernetes: a {probe} probe failed{message}. An MPI program ends when it loses a worker.",
 		Remedies: []v1alpha1.Remedy{

@@ -104,6 +104,7 @@ var meanings = map[Code]string{
 	NodeMissing:            "A pod cannot start: the node that the job's nodeName requires does not exist.",
 	PodRejected:            "The kubelet of a node rejected a pod before its containers started. The message names the reason, such as a sysctl, a profile or a lack of room.",
 	PodDeadlineExceeded:    "The kubelet stopped a pod that was active for longer than activeDeadlineSeconds of its own template.",
+	WorkerDeleted:          "The pod of a worker was deleted by something else while the job was running. An MPI program ends when it loses a worker.",
 	ProbeFailed:            "Kubernetes stopped a pod because a liveness or startup probe failed, and an MPI program ends when it loses a worker; or a probe cannot be executed.",
 	DeadlineExceeded:       "The job exceeded its deadline (activeDeadlineSeconds) and was stopped.",
 	InsufficientResources:  "A pod cannot be scheduled: it requests more of a resource than any node has free.",

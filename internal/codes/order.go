@@ -44,7 +44,7 @@ func (at Moment) follows(effect, cause v1alpha1.Finding) bool {
 	case cause.Code == NodeLost && effect.Rank != nil:
 		// A busy node may not respond for a while. That does not explain a rank that failed.
 		return false
-	case effect.Code == LauncherDeleted && cause.Code != LauncherDeleted && Has(cause.Code, RemovesPods) && effect.Pod == cause.Pod:
+	case isDeletion(effect) && !isDeletion(cause) && Has(cause.Code, RemovesPods) && effect.Pod == cause.Pod:
 		// The pod that was evicted or preempted is deleted a moment later.
 		return true
 	case Has(effect.Code, FollowsPodLoss) && (Has(cause.Code, RemovesPods) || at.Failed && Has(cause.Code, BlocksPods)):
@@ -57,6 +57,9 @@ func (at Moment) follows(effect, cause v1alpha1.Finding) bool {
 	}
 	return false
 }
+
+// isDeletion reports whether a finding is that something else deleted a pod.
+func isDeletion(f v1alpha1.Finding) bool { return f.Code == LauncherDeleted || f.Code == WorkerDeleted }
 
 // keepsFromStarting reports whether a finding explains that a job has not started.
 func keepsFromStarting(f v1alpha1.Finding) bool {

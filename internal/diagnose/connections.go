@@ -107,8 +107,9 @@ func (p *input) deadlineExceeded() bool {
 
 func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) Finding {
 	figures := map[string]string{"host": trouble.Host, "hosts": trouble.Host, "message": facts.Sentence(trouble.Message)}
-	if p.Known(trouble.Host) != nil {
-		figures["hostPod"] = trouble.Host
+	at := p.OfHost(trouble.Host)
+	if at != nil {
+		figures["hostPod"] = at.Name
 	}
 	if trouble.Seconds > 0 {
 		figures["seconds"] = fmt.Sprintf(" after %d seconds", trouble.Seconds)
@@ -118,13 +119,13 @@ func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) F
 	}
 	code := string(trouble.Code)
 	evidence := []string{fmt.Sprintf("Launcher's agent, %s: %s", trouble.Host, trouble.Message)}
-	if pod := p.Known(trouble.Host); pod != nil && podstatus.IsReady(pod.Pod) && strings.Contains(trouble.Message, "connection timed out") {
+	if pod := at; pod != nil && podstatus.IsReady(pod.Pod) && strings.Contains(trouble.Message, "connection timed out") {
 		// What runs, is ready and does not answer is not to blame: something stands between.
 		code, figures["host"] = codes.ConnectionTimedOut, figures["hosts"]
-		evidence = append(evidence, fmt.Sprintf("Pod %s is running and ready.", trouble.Host))
+		evidence = append(evidence, fmt.Sprintf("Pod %s is running and ready.", pod.Name))
 	}
 	entry := codes.Lookup(code)
-	if pod := p.Known(trouble.Host); pod != nil && code == codes.WorkerUnreachable && !p.Job.Launcher.AfterWorkers {
+	if pod := at; pod != nil && code == codes.WorkerUnreachable && !p.Job.Launcher.AfterWorkers {
 		if name, started := facts.InitAt(*pod, p.LauncherEnd()); name != "" {
 			figures["message"] = fmt.Sprintf("its init container %s was still running.", name)
 			evidence = append(evidence, fmt.Sprintf("Pod %s: init container %s was running since %s.", pod.Name, name, facts.TimeText(started)))
@@ -137,6 +138,8 @@ func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) F
 	switch {
 	case code == codes.UnknownHost:
 		f.Affected, f.Pod = []string{p.Launcher().Name}, p.Launcher().Name
+	case at != nil:
+		f.Affected, f.Pod = []string{at.Name}, at.Name
 	case trouble.Host != "":
 		f.Affected, f.Pod = []string{trouble.Host}, trouble.Host
 	}

@@ -28,7 +28,7 @@ var (
 	// podsNotStarted are what happened in a pod, or keeps it from starting. Memory is first: it ends everything else.
 	podsNotStarted = []check{
 		outOfMemory, commands, images, containers, unstartable, volumes, unplaced, unattended, networkMissing, sandboxes,
-		crashes, initializers, initContainers, launcherDeleted, endedWorkers,
+		crashes, initializers, waitingInitializers, initContainers, workersDeleted, launcherDeleted, endedWorkers,
 	}
 	// programs are what agents and logs show of MPI and of the program, the more specific first.
 	programs = []check{batchLauncher, unreached, hostfileIgnored, interfaceNotSelected, transportless, symptoms, mixedMPI, sharedGPUs, rdmaNotUsed, clocks, deadline}

@@ -27,7 +27,7 @@ var named = []struct {
 	{regexp.MustCompile(`Eviction API|Event Evicted `), []codes.Code{codes.Evicted}},
 	{regexp.MustCompile(`preempting to accommodate`), []codes.Code{codes.Preempted}},
 	{regexp.MustCompile(`node no longer exists|: Taint manager: deleting`), []codes.Code{codes.NodeLost, codes.NodeMissing}},
-	{regexp.MustCompile(`was deleted at|is being deleted`), []codes.Code{codes.LauncherDeleted, codes.EarlierJobLeaving}},
+	{regexp.MustCompile(`was deleted at|is being deleted`), []codes.Code{codes.LauncherDeleted, codes.WorkerDeleted, codes.EarlierJobLeaving}},
 	{regexp.MustCompile(`failed (?:liveness|startup) probe`), []codes.Code{codes.ProbeFailed}},
 	{regexp.MustCompile(`FailedPostStartHook`), []codes.Code{codes.ContainerCreateFailed}},
 	{regexp.MustCompile(`exceeded quota`), []codes.Code{codes.QuotaExceeded, codes.QuotaTooSmall, codes.QuotaExhausted}},

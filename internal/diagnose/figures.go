@@ -61,8 +61,12 @@ func (p *input) figures(pods []facts.Pod) map[string]string {
 // field is how users find a pod's container in the job that they wrote.
 func (p *input) field(role mpi.Role) string {
 	at := p.Job.Fields.WorkerTemplate
-	if role == mpi.RoleLauncher {
+	switch role {
+	case mpi.RoleLauncher:
 		at = p.Job.Fields.LauncherTemplate
+	case mpi.RoleWorker:
+	default:
+		return initializerTemplate(role)
 	}
 	if at == nil {
 		return "the " + string(role) + "'s template"
@@ -126,9 +130,13 @@ func subject(pods []facts.Pod) string {
 	var workers []string
 	launcher := false
 	for _, p := range pods {
-		if p.Role == mpi.RoleLauncher {
+		switch p.Role {
+		case mpi.RoleLauncher:
 			launcher = true
 			continue
+		case mpi.RoleWorker:
+		default:
+			return p.Title()
 		}
 		workers = append(workers, fmt.Sprint(p.Index))
 	}

@@ -8,6 +8,7 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/diagnose/loglines"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // initializerFields are where a TrainJob configures its initializers, by their names.
@@ -15,6 +16,21 @@ var initializerFields = map[string]string{"dataset-initializer": "spec.initializ
 
 // fetchErrors are the kinds of errors of programs whose first remedy also helps an initializer.
 var fetchErrors = []string{"network", "host name", "certificate", "server error", "space"}
+
+// waitingInitializers reports why initializers of a TrainJob do not start, as of any other pod: its launcher and workers wait for them.
+func waitingInitializers(p *input) []Finding {
+	preparing := p.OfPendingInitializers()
+	if preparing == nil {
+		return nil
+	}
+	found := run([]check{outOfMemory, images, containers, volumes, unplaced, unattended, networkMissing, sandboxes}, &input{preparing})
+	for i := range found {
+		// An initializer is one pod, however many workers the job has.
+		workers := fieldText(p.Job.Fields.WorkerCount, "number of workers")
+		found[i].Remedies = slices.DeleteFunc(found[i].Remedies, func(r v1alpha1.Remedy) bool { return r.Action == workers })
+	}
+	return found
+}
 
 // initializers reports an initializer of a TrainJob that failed: the launcher and the workers start when all have succeeded.
 func initializers(p *input) []Finding {
@@ -24,7 +40,7 @@ func initializers(p *input) []Finding {
 			continue
 		}
 		entry, figures := codes.InitializerFailed, map[string]string{
-			"container": string(pod.Role), "field": initializerFields[string(pod.Role)], "codeText": exitText(end.ExitCode), "programTemplate": "the runtime's pod template of the " + string(pod.Role),
+			"container": string(pod.Role), "field": initializerFields[string(pod.Role)], "codeText": exitText(end.ExitCode), "programTemplate": initializerTemplate(pod.Role),
 		}
 		evidence := []string{fmt.Sprintf("Pod %s: container ended with exit code %d (%s).", pod.Name, end.ExitCode, endReason(end))}
 		if found := loglines.FirstError(pod.Log.Lines); found != nil {
@@ -47,4 +63,9 @@ func initializers(p *input) []Finding {
 		return []Finding{f}
 	}
 	return nil
+}
+
+// initializerTemplate is how users find the pod template of an initializer.
+func initializerTemplate(role mpi.Role) string {
+	return "the runtime's pod template of the " + string(role)
 }

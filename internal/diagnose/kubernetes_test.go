@@ -45,6 +45,9 @@ func TestWhatKubernetesSays(t *testing.T) {
 		created(time.Hour)(w.Pod)
 	}
 
+	deletedWorker := running(4).with(launcherRanFor(time.Minute), worker(1, corev1.PodRunning, ranFor(time.Minute), deletedBefore(time.Second)))
+	lostWorker := func(change ...func(*scene)) scene { return failed(1, "").with(loses("pi-worker-1")).with(change...) }
+
 	check(t, map[string]expect{
 		"quota-exhausted":              {codes.QuotaExhausted, without(20, short("32", "24"))},
 		"quota-exhausted-of-train-job": {codes.QuotaExhausted, without(20, short("32", "24")).with(trainJob, func(s *scene) { s.job.Gated = true })},
@@ -275,9 +278,15 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 		}).with(unprovisioned)},
 		"initializer-failed": {codes.ApplicationFailed, initializing("dataset-initializer", mpitest.Exited(1, "Error"),
 			"Traceback (most recent call last):", `  File "/app/main.py", line 9, in <module>`, "huggingface_hub.errors.HfHubHTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/api/datasets/a/b")},
-		"initializer-of-a-wrong-address": {codes.ApplicationFailed, initializing("model-initializer", mpitest.Exited(1, "Error"), "huggingface_hub.errors.RepositoryNotFoundError: 404 Client Error.")},
-		"initializer-without-a-way":      {codes.ApplicationFailed, initializing("model-initializer", mpitest.Exited(1, "Error"), "requests.exceptions.ConnectionError: HTTPConnectionPool(host='data.example', port=80): Max retries exceeded with url: /x")},
-		"initializer-out-of-memory":      {codes.OutOfMemory, initializing("dataset-initializer", mpitest.Exited(137, "OOMKilled"), "downloading 3 of 9")},
+		"initializer-of-a-wrong-address":  {codes.ApplicationFailed, initializing("model-initializer", mpitest.Exited(1, "Error"), "huggingface_hub.errors.RepositoryNotFoundError: 404 Client Error.")},
+		"initializer-without-a-way":       {codes.ApplicationFailed, initializing("model-initializer", mpitest.Exited(1, "Error"), "requests.exceptions.ConnectionError: HTTPConnectionPool(host='data.example', port=80): Max retries exceeded with url: /x")},
+		"initializer-out-of-memory":       {codes.OutOfMemory, initializing("dataset-initializer", mpitest.Exited(137, "OOMKilled"), "downloading 3 of 9")},
+		"initializer-without-its-image":   {codes.ImagePullFailed, preparing("dataset-initializer", mpitest.Waiting("ErrImagePull", `failed to resolve reference "quay.io/nobody/nothing:1": quay.io/nobody/nothing:1: not found`))},
+		"initializer-without-a-node":      {codes.InsufficientResources, preparing("model-initializer", unschedulable("0/2 nodes are available: 2 Insufficient cpu."))},
+		"initializer-without-its-claim":   {codes.VolumeClaimPending, preparing("model-initializer", unschedulable(`0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found.`)).with(unprovisioned)},
+		"initializer-without-its-secret":  {codes.MissingReference, preparing("dataset-initializer", mpitest.Waiting("CreateContainerConfigError", `secret "hf-token" not found`))},
+		"initializer-without-its-volume":  {codes.MissingReference, preparing("dataset-initializer", onNode("node-a")).with(event("Pod", "pi-dataset-initializer-0-0-abcde", "FailedMount", `MountVolume.SetUp failed for volume "login" : secret "s3-login" not found`))},
+		"initializer-without-a-scheduler": {codes.NoScheduler, preparing("dataset-initializer", created(time.Minute), func(pod *corev1.Pod) { pod.Spec.SchedulerName = "volcano" })},
 		"no-scheduler": {codes.NoScheduler, running(2, func(j *mpi.Job) { j.Workers.Template.Spec.SchedulerName = "volcano" }).with(
 			worker(0, corev1.PodPending, created(time.Minute)), worker(1, corev1.PodPending, created(time.Minute)),
 		)},
@@ -481,7 +490,15 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 			s.seen.Launcher = mpitest.Launcher(s.job, batchv1.JobFailed)
 			s.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonBackoffLimitExceeded
 		})},
-		"launcher-deleted-later": {codes.SegmentationFault, crashing(deletedAfterItsEnd)},
+		"launcher-deleted-later":                {codes.SegmentationFault, crashing(deletedAfterItsEnd)},
+		"worker-being-deleted":                  {codes.WorkerDeleted, deletedWorker},
+		"worker-deleted-and-the-launcher-fails": {codes.WorkerDeleted, lostWorker(worker(1, corev1.PodFailed, mpitest.Exited(137, "Error"), ranFor(time.Minute), deletedBefore(2*time.Second)))},
+		"worker-deleted-of-train-job": {codes.WorkerDeleted, lostWorker(trainJob, worker(1, corev1.PodPending, created(time.Second)), func(s *scene) {
+			s.job.Recorded.Finish = nil
+			s.seen.Replaced = []jobstate.Worker{mpitest.Worker(s.job, 1, corev1.PodRunning, ranFor(time.Minute), deletedBefore(2*time.Second))}
+			s.seen.Replaced[0].Pod.Name = "pi-node-0-1-xyz"
+		})},
+		"worker-deleted-at-once": {codes.WorkerDeleted, lostWorker(worker(1, corev1.PodRunning, created(time.Second), ranFor(time.Second)))},
 		"keys-failed":            {codes.KeyGenerationFailed, running(2).with(event("MPIJob", "pi", "MPIJobFailed", "generate SSH keys: no entropy"))},
 		"sidecar":                {codes.SidecarRunning, sidecar},
 		"mesh":                   {codes.ServiceMesh, failed(1, `upstream connect error or disconnect/reset before headers. reset reason: connection failure`)},
@@ -612,6 +629,79 @@ func TestStoppedByControllers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// launcherRanFor has the launcher's container run since a time, or end now after it.
+func launcherRanFor(time time.Duration) func(*scene) {
+	return func(s *scene) {
+		ranFor(time)(s.seen.LauncherPods[0])
+	}
+}
+
+// ranFor has a pod's container run since a time, or end now after it.
+func ranFor(time time.Duration) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		began := metav1.NewTime(mpitest.Now.Add(-time))
+		if len(pod.Status.ContainerStatuses) == 0 {
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: began}}}}
+		} else if ended := pod.Status.ContainerStatuses[0].State.Terminated; ended != nil {
+			ended.StartedAt, ended.FinishedAt = began, metav1.NewTime(mpitest.Now)
+		}
+	}
+}
+
+// deletedBefore has the deletion of a pod be requested a time ago, with a grace period of 30 s.
+func deletedBefore(ago time.Duration) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		at := metav1.NewTime(mpitest.Now.Add(30*time.Second - ago))
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &at, new(int64(30))
+	}
+}
+
+// loses lets the launcher's agent have lost a host.
+func loses(host string) func(*scene) {
+	return func(s *scene) {
+		launcherLeft(agentapi.Summary{
+			Code: agentapi.ConnectionLost, Message: "Host " + host + " was lost.", HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, RanksSeen: 8, ExitCode: new(int32(1)),
+			Hosts: []agentapi.HostTrouble{{Host: host, Code: agentapi.ConnectionLost, Message: "the connection to it was lost while its ranks ran"}},
+		}, 1)(s)
+		launcherRanFor(time.Minute)(s)
+	}
+}
+
+// TestWorkersThatWereNotDeleted: what the operator or a controller deletes, and what had failed before, is not reported as deleted by
+// something else.
+func TestWorkersThatWereNotDeleted(t *testing.T) {
+	t.Parallel()
+	leaving := func(ago time.Duration, change ...func(*corev1.Pod)) func(*scene) {
+		return worker(1, corev1.PodRunning, append([]func(*corev1.Pod){ranFor(time.Minute), deletedBefore(ago)}, change...)...)
+	}
+	ended := failed(1, "ValueError: x").with(launcherLeft(agentapi.Summary{Code: agentapi.RankFailed, ExitCode: new(int32(1)), HostsExpected: 4, HostsReached: 4, RanksSeen: 8}, 1), launcherRanFor(time.Minute))
+	for name, s := range map[string]scene{
+		"after the launcher's end":    ended.with(leaving(-time.Second)),
+		"at the launcher's end":       ended.with(leaving(0)),
+		"evicted":                     running(4).with(launcherRanFor(time.Minute), leaving(time.Second, disrupted("EvictionByEvictionAPI", "Eviction API: evicting"))),
+		"with its job":                running(4).with(launcherRanFor(time.Minute), leaving(time.Second), func(s *scene) { s.job.Lifecycle.Deleting = true }),
+		"of a suspended job":          running(4).with(launcherRanFor(time.Minute), leaving(time.Second), func(s *scene) { s.job.Lifecycle.Suspended = true }),
+		"with the launcher":           running(4).with(launcherRanFor(time.Minute), leaving(time.Second), func(s *scene) { deletedBefore(time.Second)(s.seen.LauncherPods[0]) }),
+		"before it started":           running(4).with(launcherRanFor(time.Minute), worker(1, corev1.PodPending, deletedBefore(time.Second))),
+		"before the launcher":         running(4).with(launcherRanFor(0), leaving(time.Second)),
+		"by the deadline":             running(4).with(launcherRanFor(time.Minute), leaving(time.Second), func(s *scene) { s.job.Recorded.Finish = &mpi.Finish{Reason: codes.DeadlineExceeded, At: mpitest.Now} }),
+		"after another worker failed": running(4).with(launcherRanFor(time.Minute), leaving(time.Second), worker(2, corev1.PodFailed, mpitest.Exited(1, "Error"))),
+		"after its own end":           running(4).with(launcherRanFor(time.Minute), worker(1, corev1.PodFailed, mpitest.Exited(1, "Error"), deletedBefore(time.Second))),
+		"after a rank failed":         failed(1, "").with(launcherLeft(agentapi.Summary{Code: agentapi.RankFailed, ExitCode: new(int32(1)), Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 1, At: mpitest.Now.Add(-time.Minute).UnixMilli()}}}, 1), launcherRanFor(2*time.Minute), leaving(time.Second)),
+		"created after the launcher":  running(4).with(launcherRanFor(time.Minute), worker(1, corev1.PodRunning, created(time.Second))),
+		"replaced after a failure":    failed(1, "").with(loses("pi-worker-1"), func(s *scene) { s.job.Workers.RestartPolicy = corev1.RestartPolicyOnFailure }, worker(1, corev1.PodRunning, created(time.Second))),
+		"replaced after a failure, Job's": failed(1, "").with(trainJob, loses("pi-worker-1"), worker(1, corev1.PodRunning, created(time.Second)), func(s *scene) {
+			s.seen.Replaced = []jobstate.Worker{mpitest.Worker(s.job, 1, corev1.PodFailed, mpitest.Exited(1, "Error"))}
+		}),
+	} {
+		for _, f := range s.findings() {
+			if f.Code == codes.WorkerDeleted {
+				t.Errorf("%s: found %+v", name, f)
+			}
+		}
 	}
 }
 
@@ -749,6 +839,22 @@ func unprovisioned(s *scene) {
 		{Name: "results", Phase: corev1.ClaimPending, Class: "block"},
 		{Name: "data", Phase: corev1.ClaimPending, Class: "block", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}, Problem: `failed to provision volume with StorageClass "block": multi-node access modes are only supported on block volumes`},
 	}
+}
+
+// preparing is a TrainJob whose other pods wait for an initializer, which has not started.
+func preparing(name string, change ...func(*corev1.Pod)) scene {
+	return running(2).with(trainJob, func(s *scene) {
+		s.seen.Launcher, s.seen.LauncherPods, s.seen.Workers = nil, nil, nil
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "pi-" + name + "-0-0-abcde", Labels: map[string]string{mpi.LabelJobSetJob: name}, CreationTimestamp: metav1.NewTime(mpitest.Now.Add(-time.Minute))},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: name, Image: "quay.io/nobody/nothing:1", Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64")}}}}},
+			Status:     corev1.PodStatus{Phase: corev1.PodPending},
+		}
+		for _, c := range change {
+			c(pod)
+		}
+		s.seen.Initializers = []*corev1.Pod{pod}
+	})
 }
 
 // initializing is a TrainJob that failed because of its initializer, whose container ended in a way and printed lines.

@@ -38,6 +38,9 @@ type Observed struct {
 	// Workers are the worker pods by index, without those that are stopped; pods left from a larger job are among them.
 	Workers []Worker
 
+	// Replaced are earlier pods of workers that have a newer one, as far as they still exist. MPIJobs have none: a worker keeps its name.
+	Replaced []Worker
+
 	// Initializers are the latest pods of the jobs that prepare the data and model of a TrainJob: its other pods start after them.
 	Initializers []*corev1.Pod
 

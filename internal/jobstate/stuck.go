@@ -37,6 +37,9 @@ func stuckPods(j mpi.Job, o Observed) *stuck {
 			pods = append(pods, named{fmt.Sprintf("Worker %d", worker.Index), worker.Pod})
 		}
 	}
+	for _, pod := range o.Initializers {
+		pods = append(pods, named{"The " + pod.Labels[mpi.LabelJobSetJob], pod})
+	}
 	var first *stuck
 	more := int32(0)
 	for i, p := range pods {

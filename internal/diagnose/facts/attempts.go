@@ -29,13 +29,18 @@ func (f *Facts) ignoreDeleted() {
 		return
 	}
 	launcher.Deleted = true
-	if launcher.Summary == nil {
-		return
+	launcher.Summary = summaryBefore(launcher.Summary, at)
+}
+
+// summaryBefore returns what an agent's summary has of the time before a pod was deleted; nil if there is none.
+func summaryBefore(summary *agentapi.Summary, at time.Time) *agentapi.Summary {
+	if summary == nil {
+		return nil
 	}
-	before := *launcher.Summary
+	before := *summary
 	before.Code, before.Message, before.Hosts = "", "", nil
 	before.Ranks = slices.DeleteFunc(slices.Clone(before.Ranks), func(end agentapi.RankEnd) bool { return end.At == 0 || end.At >= at.UnixMilli() })
-	launcher.Summary = &before
+	return &before
 }
 
 // forgetEarlierTries leaves out the launcher's earlier tries once its latest one has failed by itself: what ended an earlier try,
@@ -92,11 +97,14 @@ func (f *Facts) WorkersSince(at time.Time) bool {
 // time of the job is over, or the job has ended because of something else than its launcher. Conditions that state it are written
 // later, or not at all.
 func (f *Facts) StoppedByController() bool {
-	if finish := f.Outcome.Finish; finish != nil && slices.Contains([]string{codes.WorkerFailed, codes.MPIJobEvicted, codes.GangTimeout, codes.DeadlineExceeded}, finish.Reason) {
+	if finish := f.Outcome.Finish; finish != nil && (finish.Reason == codes.WorkerFailed || slices.Contains(endsOfJobs, finish.Reason)) {
 		return true
 	}
 	return f.timeIsOver() || f.Job.External && f.workerFailedFirst()
 }
+
+// endsOfJobs are the reasons for which the operator or Kubeflow Trainer ends a job as a whole.
+var endsOfJobs = []string{codes.MPIJobEvicted, codes.GangTimeout, codes.DeadlineExceeded}
 
 // timeIsOver reports whether the launcher's Job was active for as long as the job's deadline allows. Its pod is then deleted before
 // the Job has a condition (k8s.io/kubernetes/pkg/controller/job).

@@ -22,6 +22,10 @@ type Facts struct {
 	Outcome  jobstate.Outcome
 	// Pods are the launcher's tries, the latest first, then the workers by index.
 	Pods []Pod
+	// DeletedWorkers are the workers that something else deleted while the launcher ran.
+	DeletedWorkers []DeletedWorker
+	// replaced are earlier pods of workers that have a newer one.
+	replaced []Pod
 	// Signs are what the logs show, in the order in which causes outrank each other.
 	Signs []Sign
 }
@@ -79,10 +83,18 @@ func (f *Facts) StartingPod(name string) *Pod {
 	return nil
 }
 
-// Template is the pod template of a role.
+// Template is the pod template of a role. That of an initializer is not known: it is its pod, as far as that is.
 func (f *Facts) Template(role mpi.Role) corev1.PodSpec {
-	if role == mpi.RoleLauncher {
+	switch role {
+	case mpi.RoleLauncher:
 		return f.Job.Launcher.Template.Spec
+	case mpi.RoleWorker:
+		return f.Job.Workers.Template.Spec
+	}
+	for _, pod := range f.Seen.Initializers {
+		if pod.Labels[mpi.LabelJobSetJob] == string(role) {
+			return pod.Spec
+		}
 	}
 	return f.Job.Workers.Template.Spec
 }

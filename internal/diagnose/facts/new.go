@@ -29,7 +29,13 @@ func New(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcom
 			f.Pods = append(f.Pods, f.pod(worker.Pod, mpi.RoleWorker, worker.Index, true))
 		}
 	}
+	for _, worker := range seen.Replaced {
+		if worker.Index < int(job.Workers.Count) {
+			f.replaced = append(f.replaced, f.pod(worker.Pod, mpi.RoleWorker, worker.Index, false))
+		}
+	}
 	f.ignoreDeleted()
+	f.findDeletedWorkers()
 	f.forgetEarlierTries()
 	f.Signs = f.readLogs()
 	return f

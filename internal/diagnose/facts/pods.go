@@ -27,7 +27,7 @@ type Pod struct {
 	Latest bool
 	// stopped is set for a launcher that its batch Job stops: how its present run ends does not count.
 	stopped bool
-	// Deleted is set for a launcher that something else deleted while it ran: how it ends does not count.
+	// Deleted is set for a launcher or worker that something else deleted while it ran: how it ends does not count.
 	Deleted bool
 	// Summary is what the pod's agent has left; nil where there is none.
 	Summary *agentapi.Summary
@@ -42,6 +42,19 @@ func (f *Facts) Initializers() (pods []Pod) {
 		pods = append(pods, Pod{Pod: object, Role: mpi.Role(object.Labels[mpi.LabelJobSetJob]), Latest: true, Log: f.Evidence.Logs[object.Name]})
 	}
 	return pods
+}
+
+// OfPendingInitializers returns the facts with the initializers that have not started in place of the job's other pods; nil if there are none.
+func (f *Facts) OfPendingInitializers() *Facts {
+	pods := slices.DeleteFunc(f.Initializers(), func(pod Pod) bool { return pod.Status.Phase != corev1.PodPending || pod.DeletionTimestamp != nil })
+	if len(pods) == 0 {
+		return nil
+	}
+	preparing := *f
+	preparing.Pods, preparing.Signs, preparing.DeletedWorkers = pods, nil, nil
+	// The gang is that of the other pods.
+	preparing.Seen.Gang = nil
+	return &preparing
 }
 
 // MainStatus is the status of the container that runs MPI; nil if it has none, or the container is unknown.
@@ -140,10 +153,13 @@ func (p Pod) disruption() (reason, message string) {
 
 // Title returns what a pod is in the job, as the beginning of a sentence.
 func (p Pod) Title() string {
-	if p.Role == mpi.RoleLauncher {
+	switch p.Role {
+	case mpi.RoleLauncher:
 		return "The launcher"
+	case mpi.RoleWorker:
+		return fmt.Sprintf("Worker %d", p.Index)
 	}
-	return fmt.Sprintf("Worker %d", p.Index)
+	return "The " + string(p.Role)
 }
 
 // ContainersOf returns the statuses of the init containers and the containers of a pod.

@@ -18,9 +18,5 @@ func Place(pod *corev1.Pod) (mpi.Role, int) {
 	case strings.HasSuffix(of, "-initializer"):
 		return mpi.Role(of), 0
 	}
-	index := number(pod, labelIndex)
-	if index == 0 {
-		index = number(pod, labelJobPart)
-	}
-	return mpi.RoleWorker, index
+	return mpi.RoleWorker, workerIndex(pod)
 }

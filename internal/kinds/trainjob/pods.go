@@ -104,6 +104,7 @@ func (j Job) Observe(seen jobstate.Observed) jobstate.Observed {
 		return owner == nil || mine[owner.UID] == nil || podstatus.IsStopped(mine[owner.UID], pod)
 	})
 	seen.LauncherPods, seen.Workers = Pods(j.Runtime, pods)
+	seen.Replaced = replacedPods(j.Runtime, pods, seen.Workers)
 	seen.Initializers = initializerPods(pods)
 	seen.Restarts = int32(min(restartAttempt(pods), math.MaxInt16))
 	return seen
@@ -149,10 +150,7 @@ func Pods(used Runtime, pods []*corev1.Pod) (launchers []*corev1.Pod, workers []
 		case mpi.RoleLauncher:
 			launchers = append(launchers, pod)
 		case mpi.RoleWorker:
-			index := number(pod, labelIndex)
-			if index == 0 {
-				index = number(pod, labelJobPart)
-			}
+			index := workerIndex(pod)
 			if have := latest[index]; have == nil || older(have, pod) < 0 {
 				latest[index] = pod
 			}
@@ -164,6 +162,24 @@ func Pods(used Runtime, pods []*corev1.Pod) (launchers []*corev1.Pod, workers []
 	}
 	slices.SortFunc(workers, func(a, b jobstate.Worker) int { return cmp.Compare(a.Index, b.Index) })
 	return launchers, workers
+}
+
+// replacedPods returns the pods of workers that have a newer one, without those of an earlier restart of the whole JobSet.
+func replacedPods(used Runtime, pods []*corev1.Pod, workers []jobstate.Worker) (replaced []jobstate.Worker) {
+	attempt := restartAttempt(pods)
+	for _, pod := range pods {
+		isLatest := slices.ContainsFunc(workers, func(worker jobstate.Worker) bool { return worker.Pod == pod })
+		if role(used, pod.Labels[labelJob]) == mpi.RoleWorker && number(pod, labelRestart) == attempt && !isLatest {
+			replaced = append(replaced, jobstate.Worker{Index: workerIndex(pod), Pod: pod})
+		}
+	}
+	slices.SortFunc(replaced, func(a, b jobstate.Worker) int { return cmp.Or(cmp.Compare(a.Index, b.Index), older(a.Pod, b.Pod)) })
+	return replaced
+}
+
+// workerIndex returns the index of a worker.
+func workerIndex(pod *corev1.Pod) int {
+	return cmp.Or(number(pod, labelIndex), number(pod, labelJobPart))
 }
 
 // initializerPods returns the latest pod of each initializer, without those of an earlier restart of the whole JobSet.

@@ -74,6 +74,9 @@ func TestObserve(t *testing.T) {
 	if len(seen.Workers) != 2 || seen.Workers[0].Pod != pods[4] || seen.Workers[1].Pod != pods[3] {
 		t.Errorf("the workers are %v", seen.Workers)
 	}
+	if len(seen.Replaced) != 1 || seen.Replaced[0].Pod != pods[5] || seen.Replaced[0].Index != 1 {
+		t.Errorf("the replaced workers are %v", seen.Replaced)
+	}
 	prepare := []*corev1.Pod{
 		podOf("new", "dataset-initializer", 0, 1, 40, corev1.PodFailed), podOf("new", "dataset-initializer", 0, 1, 35, corev1.PodFailed),
 		podOf("new", "model-initializer", 0, 0, 60, corev1.PodFailed), podOf("new", "other-initializer", 0, 1, 35, corev1.PodFailed),
