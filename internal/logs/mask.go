@@ -42,8 +42,9 @@ func NewMasker(patterns []string) (Masker, error) {
 func (m Masker) Lines(lines []string) []string {
 	masked := make([]string, 0, len(lines))
 	var key keyBlock
+	var code codeContext
 	for _, line := range lines {
-		masked = key.add(masked, line, m.Line)
+		masked = key.add(masked, line, m.inContext(&code, line))
 	}
 	return masked
 }
@@ -59,7 +60,23 @@ func (m Masker) Text(text string) string {
 // Line masks one line by itself.
 func (m Masker) Line(line string) string {
 	var key keyBlock
-	return key.add(nil, line, m.settings)[0]
+	var code codeContext
+	return key.add(nil, line, m.inContext(&code, line))[0]
+}
+
+// inContext returns what masks the next line of a context, or parts of it.
+func (m Masker) inContext(context *codeContext, line string) func(string) string {
+	whole := joinParts(line)
+	begin := context.next(whole)
+	if begin < 0 {
+		return m.settings
+	}
+	return func(text string) string {
+		if text != whole {
+			return m.settings(text)
+		}
+		return m.maskAt(text, begin)
+	}
 }
 
 // settings masks all but private keys.

@@ -9,6 +9,7 @@ import (
 type Stream struct {
 	masker Masker
 	key    keyBlock
+	code   codeContext
 	// doubtful is how many more lines may belong to a key whose beginning was not read; hidden is set after one that does.
 	doubtful int
 	hidden   bool
@@ -39,7 +40,7 @@ func (s *Stream) Line(line string) string {
 			s.hidden = false
 		}
 	}
-	return s.key.add(nil, line, s.masker.settings)[0]
+	return s.key.add(nil, line, s.masker.inContext(&s.code, line))[0]
 }
 
 var (
