@@ -28,7 +28,7 @@ const (
 )
 
 // OwnErrors are the kinds of errors of programs. The first that matches is the most specific.
-var OwnErrors = slices.Concat(frameworkErrors, gpuErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, programErrors)
+var OwnErrors = slices.Concat(frameworkErrors, gpuErrors, softwareErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, programErrors)
 
 // ownErrors are those of any program.
 var ownErrors = []OwnError{
@@ -62,7 +62,7 @@ var ownErrors = []OwnError{
 	},
 	{
 		// The last two are those of dash (src/exec.c, src/redir.c).
-		Name: "file", Matches: regexp.MustCompile(`No such file or directory|FileNotFoundError|NotADirectoryError|can't cd to|cannot open \S+: No such file|Directory nonexistent`),
+		Name: "file", Matches: regexp.MustCompile(`No such file or directory|FileNotFoundError|NotADirectoryError|MPI_ERR_NO_SUCH_FILE|can't cd to|cannot open \S+: No such file|Directory nonexistent`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check the path of {file|the file}. It must exist in every pod in which a rank opens it: in the image, or on a volume that this pod mounts.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
 		},
@@ -79,7 +79,7 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "read-only", Matches: regexp.MustCompile(`Read-only file system`),
+		Name: "read-only", Matches: regexp.MustCompile(`Read-only file system|MPI_ERR_READ_ONLY`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Write to a volume, or mount one where {file|the file} is to be, such as an emptyDir.", Action: "volumes: [{name: scratch, emptyDir: {}}], mounted there"},
 		},
@@ -92,14 +92,14 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "permission", Matches: regexp.MustCompile(`[Pp]ermission denied|PermissionError|forrtl: severe \(9\)`),
+		Name: "permission", Matches: regexp.MustCompile(`[Pp]ermission denied|PermissionError|MPI_ERR_ACCESS|forrtl: severe \(9\)`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Write to a folder that the pod's user may write to, such as a volume or /tmp. Pods do not run as root, and on OpenShift as a user ID of the namespace.", Action: programVolumes},
 			{Text: "If {file|the file} is on a volume, give its group access.", Action: "{programTemplate}.spec.securityContext.fsGroup"},
 		},
 	},
 	{
-		Name: "space", Matches: regexp.MustCompile(`No space left on device|Disk quota exceeded|forrtl: severe \(38\)`),
+		Name: "space", Matches: regexp.MustCompile(`No space left on device|Disk quota exceeded|MPI_ERR_(?:NO_SPACE|QUOTA)|forrtl: severe \(38\)`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Write less, or to a larger volume. An emptyDir may have a sizeLimit, and /dev/shm has 64 MiB if no volume is mounted there.", Action: programVolumes},
 		},
@@ -150,7 +150,7 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "arguments", Matches: regexp.MustCompile(`unrecognized argument|unknown option|arguments are required|invalid choice|unrecognized option|invalid option|argument \S+: invalid|\((?i:usage): `),
+		Name: "arguments", Matches: regexp.MustCompile(`unrecognized argument|unknown option|arguments are required|invalid choice|unrecognized option|invalid option|argument \S+: invalid|No such (?:option|command)\b|Missing (?:option|argument|parameter)\b|Unknown command line flag|Got unexpected extra argument|Invalid value for '|\((?i:usage): `),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Correct the arguments of the command.", Action: launcherArgs},
 		},
@@ -176,7 +176,7 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "blank at the end", Matches: regexp.MustCompile(`\w(?:Error|Exception): (?:.*[ :=(\[,])?['"][^'" ][^'"]*(?:\\n|\\r| )['"](?:\W|$)`),
+		Name: "blank at the end", Matches: regexp.MustCompile(`\w(?:Error|Exception): (?:.*[ :=(\[,])?['"][^'" ][^'"]*(?:\\n|\\r| )['"](?:\W|$)|(?:InvalidHeader: .*header value: |Invalid header value )b?['"].*\\[nr]['"]`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "The value ends with a line end or a blank. In YAML, write it without the block sign |, or with |-; in a shell, use printf or echo -n in place of echo. Or let the program strip it."},
 		},

@@ -481,6 +481,7 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 		}, 205), worker(1, corev1.PodRunning, func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Ready: true, RestartCount: 1}}
 		}))},
+		"sub-path-not-prepared": {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("CreateContainerConfigError", `failed to prepare subPath for volumeMount "data" of container "main"`))},
 		"working-folder-missing": {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("RunContainerError",
 			`failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: mkdir /proc/run: no such file or directory`))},
 		"launcher-deleted":         {codes.LauncherDeleted, deleted},

@@ -26,7 +26,7 @@ var (
 	// notFile is what Python quotes that is no file: an encoding, and the module that it looks for in a folder.
 	notFile = regexp.MustCompile(`['"][\w-]+['"] codec|'__main__' module`)
 	// openedFile is a file that a line of a program opens, reads or loads.
-	openedFile = regexp.MustCompile(`(?:open|Path|read\w*|load\w*|from\w*)\([^"'\n]{0,40}["']((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
+	openedFile = regexp.MustCompile(`(?:[oO]pen|Path|read\w*|load\w*|from\w*)\([^"'\n]{0,40}["']((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
 	// refusal is an error of a connection whose host answered.
 	refusal = regexp.MustCompile(`(?i)refused`)
 	// missingModule is the module that Python lacks, and variableName the key or variable of that name.
@@ -59,7 +59,7 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	if found := variableName.FindStringSubmatch(text); found != nil {
 		figures["variable"] = found[1] + found[2] + found[3]
 	}
-	if found := openedFile.FindStringSubmatch(figures["ownSource"]); found != nil && kind.Name == "text" {
+	if found := openedFile.FindStringSubmatch(figures["ownSource"]); found != nil && (kind.Name == "text" || strings.Contains(text, "MPI_ERR_")) {
 		figures["file"] = found[1]
 	}
 	for _, form := range []*regexp.Regexp{quotedFile, plainFile} {

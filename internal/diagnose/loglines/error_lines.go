@@ -108,6 +108,24 @@ var errorLines = []errorLine{
 	{text: "MKL FATAL ERROR", pattern: regexp.MustCompile(`^(?P<error>(?i:intel (?:one)?)MKL FATAL ERROR: .+)$`)},
 	// FlexNet and what is licensed by it.
 	{text: "icen", pattern: regexp.MustCompile(`(?P<error>(?i:licen[cs]e server machine is down|failed to check ?out (?:\S+ ){0,3}licen[cs]e|licen[cs]e checkout failed|could not (?:connect to any licen[cs]e server|obtain (?:a )?licen[cs]e)|unable to (?:obtain|check ?out) (?:an? |the )?licen[cs]e|licensed number of users already reached|flex(?:net|lm) licensing (?:checkout )?error).*)$`)},
+	// HPL, Abseil and others, which write the error below where it is.
+	{text: ":", pattern: regexp.MustCompile(`^(?:\w+ )?(?:ERROR|FATAL)\b[^:]{1,80}:$`), next: true, but: figure},
+	// Rust, Go and Java.
+	{text: "' panicked at ", pattern: regexp.MustCompile(`^thread '[^']*'(?: \(\d+\))? panicked at \S+:\d+:\d+:$`), next: true},
+	{text: "panic: ", pattern: regexp.MustCompile(`^panic: (?P<error>.+)$`)},
+	{text: "Exception in thread ", pattern: regexp.MustCompile(`^Exception in thread "[^"]*" (?P<error>.+)$`)},
+	// Perl: what die(1) adds.
+	{text: " line ", pattern: regexp.MustCompile(`^(?P<error>\S.* at (?:\S+\.p[lm]|-e) line \d+\.)$`)},
+	// Hydra: hydra/_internal/utils.py and config_loader_impl.py.
+	{text: "'", pattern: regexp.MustCompile(`^(?P<error>(?:Could not override|Cannot find primary config) '[^']+'.*|Key '[^']+' is not in struct)$`)},
+	// The linker, before the file that it does not find.
+	{text: "cannot find -l", pattern: regexp.MustCompile(`(?:^|/)(?P<error>ld(?:\.\w+)?: cannot find -l[^\s:]+).*$`)},
+	{text: "undefined reference to ", pattern: regexp.MustCompile(`(?P<error>undefined reference to .+)$`)},
+	// sudo, and apt: apt-pkg/contrib/error.cc.
+	{text: "sudo: ", pattern: regexp.MustCompile(`^(?P<error>sudo: .+)$`), passing: true},
+	{text: "E: ", pattern: regexp.MustCompile(`^(?P<error>E: (?:Could not|Unable to|Failed to|Package|Sub-process|The repository|List directory) .+)$`), passing: true},
+	// Qt.
+	{text: "qt.", pattern: regexp.MustCompile(`^(?P<error>qt\.[\w.]+: (?i:could not) .+)$`)},
 	// Libraries that cannot start their threads.
 	{text: "libgomp: Thread creation failed", pattern: regexp.MustCompile(`^(?P<error>libgomp: .+)$`)},
 	{text: "pthread_create failed", pattern: regexp.MustCompile(`^(?P<error>OpenBLAS blas_thread_init: pthread_create failed.*)$`)},
@@ -219,7 +237,7 @@ func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
 		}
 	}
 	if e.next {
-		found.Message = nextLine(lines[i+1:])
+		found.Message = nextMessage(lines[i+1:])
 	}
 	found.Message += continued(found.Message, lines[i+1:])
 	if e.stack != nil {
@@ -263,15 +281,28 @@ func lastOf(lines []string, pattern *regexp.Regexp) string {
 	return text
 }
 
-// nextLine returns the first line that is not empty, without the tag of its rank.
-func nextLine(lines []string) string {
+// nextMessage returns the first line that is not empty, without the tag of its rank and marks around it, and the lines on which it goes on: a
+// program that wraps its text ends a line when it is full, and not with a sentence.
+func nextMessage(lines []string) string {
+	const full, most = 60, 1000
+	text := ""
 	for _, line := range lines {
-		if line = strings.TrimSpace(line[len(RankTag.FindString(line)):]); line != "" {
-			return line
+		line = strings.Trim(line[len(RankTag.FindString(line)):], " \t\r<>")
+		if line == "" && text == "" {
+			continue
+		}
+		if line == "" || LauncherWords.MatchString(line) || text != "" && endsMessage.MatchString(line) {
+			break
+		}
+		if text += " " + line; len(line) < full || strings.ContainsAny(line[len(line)-1:], ".:!?") || len(text) > most {
+			break
 		}
 	}
-	return ""
+	return strings.TrimSpace(text)
 }
+
+// endsMessage matches what follows a message and is not a part of it: a line across the page, and a note.
+var endsMessage = regexp.MustCompile(`^(?:[-=*%#~][-=*%#~ ]*|note: .*)$`)
 
 // continued returns the indented lines with which a message that ends with a colon goes on, after a blank; "" if there are none.
 func continued(message string, lines []string) (text string) {

@@ -97,6 +97,16 @@ MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD`, message: "KeyEr
 		"an indented line":            {log: "   Error: Permission denied by a rule"},
 		"a license":                   {log: " License server machine is down or not responding.\nFLEXnet Licensing error:-96,7", message: "License server machine is down or not responding."},
 		"an interrupt":                {log: "Traceback (most recent call last):\nKeyboardInterrupt", message: "KeyboardInterrupt"},
+		"a wrapped message":           {log: "Fatal error:\nThere is no domain decomposition for 7 ranks that is compatible with the given\nbox and a minimum cell size of 1.05 nm\nChange the number of ranks", message: "There is no domain decomposition for 7 ranks that is compatible with the given box and a minimum cell size of 1.05 nm"},
+		"a place before":              {log: "[1,0]<stderr>:HPL ERROR from process # 0, on line 419 of function HPL_pdinfo:\n[1,0]<stderr>:>>> Need at least 4 processes for these tests <<<\n[1,0]<stderr>:", message: "Need at least 4 processes for these tests", rank: "0"},
+		"a heading of errors":         {log: "ERROR norms:\n  0.123\nstep 4"},
+		"Rust":                        {log: "thread 'main' panicked at src/main.rs:12:44:\nthe mesh that was read from the file has no cells, and a cell is needed\nnote: run with `RUST_BACKTRACE=1`", message: "the mesh that was read from the file has no cells, and a cell is needed"},
+		"Go":                          {log: "panic: no mesh\n\ngoroutine 1 [running]:", message: "no mesh"},
+		"Java":                        {log: `Exception in thread "main" java.lang.IllegalStateException: no mesh`, message: "java.lang.IllegalStateException: no mesh"},
+		"Perl":                        {log: "no mesh at /app/pi.pl line 2.", message: "no mesh at /app/pi.pl line 2."},
+		"the linker":                  {log: "/usr/bin/ld: cannot find -lopenblas: No such file or directory\ncollect2: error: ld returned 1 exit status", message: "ld: cannot find -lopenblas"},
+		"an energy":                   {log: "E: -1234.5 J\nKey 'a' of 3"},
+		"sudo that is not needed":     {log: "sudo: unable to resolve host pi-launcher\n" + strings.Repeat("step\n", 5) + "Error: no mesh", message: "no mesh"},
 		"no error":                    {log: "error norm 0.1\n0 errors\nstep 4 loss 0.3 errors: 0"},
 	}
 	for name, test := range tests {
