@@ -17,7 +17,7 @@ var softwareErrors = []OwnError{
 			`must be (?:run|started|launched) (?:with|on) (?:exactly |at least )?\d+ (?:mpi )?(?:ranks|processes|processors|tasks)\b)`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "The program cannot divide its input over the ranks that it has. Start as many as the message asks for; the job has slots for {ranks}.", Action: "mpirun -n N <program>"},
-			{Text: "Or change what the input says of the ranks, such as its grid of processes, and divide it again."},
+			{Text: "Or adapt the input to {ranks} ranks, such as its grid of processes, and divide it again."},
 		},
 	},
 	{

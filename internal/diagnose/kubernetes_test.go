@@ -680,12 +680,22 @@ func TestWorkersThatWereNotDeleted(t *testing.T) {
 	}
 	ended := failed(1, "ValueError: x").with(launcherLeft(agentapi.Summary{Code: agentapi.RankFailed, ExitCode: new(int32(1)), HostsExpected: 4, HostsReached: 4, RanksSeen: 8}, 1), launcherRanFor(time.Minute))
 	for name, s := range map[string]scene{
-		"after the launcher's end":    ended.with(leaving(-time.Second)),
-		"at the launcher's end":       ended.with(leaving(0)),
-		"evicted":                     running(4).with(launcherRanFor(time.Minute), leaving(time.Second, disrupted("EvictionByEvictionAPI", "Eviction API: evicting"))),
-		"with its job":                running(4).with(launcherRanFor(time.Minute), leaving(time.Second), func(s *scene) { s.job.Lifecycle.Deleting = true }),
-		"of a suspended job":          running(4).with(launcherRanFor(time.Minute), leaving(time.Second), func(s *scene) { s.job.Lifecycle.Suspended = true }),
-		"with the launcher":           running(4).with(launcherRanFor(time.Minute), leaving(time.Second), func(s *scene) { deletedBefore(time.Second)(s.seen.LauncherPods[0]) }),
+		"after the launcher's end":     ended.with(leaving(-time.Second)),
+		"at the launcher's end":        ended.with(leaving(0)),
+		"evicted":                      running(4).with(launcherRanFor(time.Minute), leaving(time.Second, disrupted("EvictionByEvictionAPI", "Eviction API: evicting"))),
+		"with its job":                 running(4).with(launcherRanFor(time.Minute), leaving(time.Second), func(s *scene) { s.job.Lifecycle.Deleting = true }),
+		"of a suspended job":           running(4).with(launcherRanFor(time.Minute), leaving(time.Second), func(s *scene) { s.job.Lifecycle.Suspended = true }),
+		"with the launcher":            running(4).with(launcherRanFor(time.Minute), leaving(time.Second), func(s *scene) { deletedBefore(time.Second)(s.seen.LauncherPods[0]) }),
+		"a second before the launcher": running(4).with(launcherRanFor(time.Minute), leaving(2*time.Second), func(s *scene) { deletedBefore(time.Second)(s.seen.LauncherPods[0]) }),
+		"as all workers": running(4).with(launcherRanFor(time.Minute), func(s *scene) {
+			for i := range s.seen.Workers {
+				worker(i, corev1.PodRunning, ranFor(time.Minute), deletedBefore(time.Second))(s)
+			}
+		}),
+		"of a Job that is suspended": running(4).with(trainJob, launcherRanFor(time.Minute), leaving(time.Second), func(s *scene) {
+			s.seen.WorkerJob = mpitest.Launcher(s.job)
+			s.seen.WorkerJob.Spec.Suspend = new(true)
+		}),
 		"before it started":           running(4).with(launcherRanFor(time.Minute), worker(1, corev1.PodPending, deletedBefore(time.Second))),
 		"before the launcher":         running(4).with(launcherRanFor(0), leaving(time.Second)),
 		"by the deadline":             running(4).with(launcherRanFor(time.Minute), leaving(time.Second), func(s *scene) { s.job.Recorded.Finish = &mpi.Finish{Reason: codes.DeadlineExceeded, At: mpitest.Now} }),

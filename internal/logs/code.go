@@ -10,7 +10,7 @@ import (
 //	token = comm.recv(source=0)
 //
 // In such a line alone, a call that a setting is set to is code and no secret; the literals in it are masked. All else is masked as in any
-// line, such as a value without quotation marks. What is code follows from the lines around it and its own form, never from what it says.
+// line, such as a value without quotation marks. What is code follows from the lines around it and its own form.
 
 // codeContext follows lines and finds those of source code.
 type codeContext struct {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podstatus"
@@ -24,22 +26,7 @@ func (f *Facts) findDeletedWorkers() {
 	if launcher == nil || f.Job.Lifecycle.Deleting || f.Job.Lifecycle.Suspended || f.PutBack() || f.stoppedInTime() {
 		return
 	}
-	var found []DeletedWorker
-	for _, worker := range slices.Concat(f.workers(), f.replaced) {
-		if worker.DeletionTimestamp == nil || podstatus.LatestStart(worker.Pod).IsZero() || f.RemovalOf(worker) != nil {
-			continue
-		}
-		at := DeletedAt(worker.Pod)
-		if endedBefore(worker, at) || !f.ranAt(*launcher, worker, at) || f.failedBefore(at) {
-			continue
-		}
-		if len(found) > 0 && at.Before(found[0].At) {
-			found = nil
-		}
-		if len(found) == 0 || at.Equal(found[0].At) {
-			found = append(found, DeletedWorker{worker, at})
-		}
-	}
+	found := f.firstDeletions(*launcher)
 	if len(found) == 0 {
 		found = f.recreatedWorkers(*launcher)
 	}
@@ -54,6 +41,26 @@ func (f *Facts) findDeletedWorkers() {
 	}
 }
 
+// firstDeletions returns the workers that were deleted first, at a time when the launcher ran and nothing had failed.
+func (f *Facts) firstDeletions(launcher Pod) (found []DeletedWorker) {
+	for _, worker := range slices.Concat(f.workers(), f.replaced) {
+		if worker.DeletionTimestamp == nil || podstatus.LatestStart(worker.Pod).IsZero() || f.RemovalOf(worker) != nil {
+			continue
+		}
+		at := DeletedAt(worker.Pod)
+		if endedBefore(worker, at) || !f.ranAt(launcher, worker, at) || f.failedBefore(at) {
+			continue
+		}
+		if len(found) > 0 && at.Before(found[0].At) {
+			found = nil
+		}
+		if len(found) == 0 || at.Equal(found[0].At) {
+			found = append(found, DeletedWorker{worker, at})
+		}
+	}
+	return found
+}
+
 // recreatedWorkers returns the workers that the launcher's agent lost and whose pods were created after the launcher had started, if they
 // replace none that failed: their earlier pods were deleted.
 func (f *Facts) recreatedWorkers(launcher Pod) (found []DeletedWorker) {
@@ -62,7 +69,7 @@ func (f *Facts) recreatedWorkers(launcher Pod) (found []DeletedWorker) {
 		return nil
 	}
 	for _, worker := range f.workers() {
-		if worker.DeletionTimestamp != nil || !worker.CreationTimestamp.Time.After(began) || !f.lost(launcher, worker) {
+		if worker.DeletionTimestamp != nil || !worker.CreationTimestamp.After(began) || !f.lost(launcher, worker) {
 			continue
 		}
 		if failed := func(earlier Pod) bool { return earlier.Index == worker.Index }; !slices.ContainsFunc(f.replaced, failed) {
@@ -72,8 +79,11 @@ func (f *Facts) recreatedWorkers(launcher Pod) (found []DeletedWorker) {
 	return found
 }
 
-// stoppedInTime reports whether the operator or Kubeflow Trainer ended the job as a whole, and with it its workers.
+// stoppedInTime reports whether the operator or Kubeflow Trainer ended or suspended the job as a whole, and with it its workers.
 func (f *Facts) stoppedInTime() bool {
+	if job := f.Seen.WorkerJob; job != nil && ptr.Deref(job.Spec.Suspend, false) {
+		return true
+	}
 	return f.timeIsOver() || f.Outcome.Finish != nil && slices.Contains(endsOfJobs, f.Outcome.Finish.Reason)
 }
 
@@ -87,16 +97,20 @@ func (f *Facts) workers() (found []Pod) {
 	return found
 }
 
+// together is within how much time the pods of a job are deleted if all of them are.
+const together = 3 * time.Second
+
 // ranAt reports whether the launcher ran when a worker was deleted. Times are in seconds: if it ended in the same one, its agent decides.
 func (f *Facts) ranAt(launcher, worker Pod, at time.Time) bool {
 	if began := podstatus.LatestStart(launcher.Pod); began.IsZero() || began.After(at) {
 		return false
 	}
-	if launcher.DeletionTimestamp != nil && !DeletedAt(launcher.Pod).After(at) {
+	if launcher.DeletionTimestamp != nil && !DeletedAt(launcher.Pod).After(at.Add(together)) {
 		return false
 	}
 	if !podstatus.HasEnded(launcher.Pod) {
-		return true
+		// If all workers are deleted, the launcher may be next.
+		return f.Seen.Now.Sub(at) > together || slices.ContainsFunc(f.workers(), func(other Pod) bool { return other.DeletionTimestamp == nil })
 	}
 	end := podstatus.EndedAt(launcher.Pod)
 	return end.After(at) || end.Equal(at) && f.lost(launcher, worker)
@@ -125,7 +139,7 @@ func (f *Facts) lost(launcher, worker Pod) bool {
 	})
 }
 
-// OfHost returns the pod that a host of the job is; nil if it is unknown. Pods of Jobs have names of their own beside it.
+// OfHost returns the pod that a host of the job is; nil if it is unknown. Pods of Jobs have other names than their hosts.
 func (f *Facts) OfHost(host string) *Pod {
 	for i := range f.Pods {
 		if isHost(f.Pods[i], host) {

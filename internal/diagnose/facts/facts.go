@@ -83,7 +83,7 @@ func (f *Facts) StartingPod(name string) *Pod {
 	return nil
 }
 
-// Template is the pod template of a role. That of an initializer is not known: it is its pod, as far as that is.
+// Template is the pod template of a role. For an initializer it is the specification of its pod.
 func (f *Facts) Template(role mpi.Role) corev1.PodSpec {
 	switch role {
 	case mpi.RoleLauncher:
