@@ -74,3 +74,22 @@ func TestClaimOfAPatchedPod(t *testing.T) {
 		t.Errorf("the claims are %+v", evidence.Claims)
 	}
 }
+
+// TestClaimOfAnInitializer: the claims of an initializer that has not started are read.
+func TestClaimOfAnInitializer(t *testing.T) {
+	t.Parallel()
+	job := mpitest.Job(1, func(j *mpi.Job) { j.External = true })
+	whole := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: "pi-dataset-initializer-0-0-abcde"},
+		Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+		}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
+	}
+	live := mpitest.FakeAPI().WithObjects(whole).Build()
+	seen := jobstate.Observed{Initializers: []*corev1.Pod{{ObjectMeta: whole.ObjectMeta, Status: whole.Status}}}
+	evidence := cluster.NewGatherer(live, nil, logs.Masker{}, clock.RealClock{}).Gather(t.Context(), job, seen, nil)
+	if len(evidence.Claims) != 1 || evidence.Claims[0].Name != "data" || !evidence.Claims[0].Missing {
+		t.Errorf("the claims are %+v", evidence.Claims)
+	}
+}

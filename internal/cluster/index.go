@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -215,7 +216,10 @@ func trimPod(object any) (any, error) {
 	}
 	pod.ManagedFields, pod.Annotations = nil, nil
 	pod.Status.Phase = podstatus.EffectivePhase(pod)
-	kept := corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork}
+	kept := corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork, Hostname: pod.Spec.Hostname}
+	if strings.HasSuffix(pod.Labels[mpi.LabelJobSetJob], "-initializer") {
+		kept = startOf(pod.Spec)
+	}
 	if plan.RunsSSHD(pod.Spec) {
 		kept.Containers = []corev1.Container{{Name: pod.Spec.Containers[0].Name, Command: pod.Spec.Containers[0].Command}}
 	}
@@ -228,6 +232,18 @@ func trimPod(object any) (any, error) {
 	pod.Spec = kept
 	pod.Status.PodIPs, pod.Status.HostIPs, pod.Status.EphemeralContainerStatuses = nil, nil, nil
 	return pod, nil
+}
+
+// startOf leaves of a specification what decides whether a pod starts. The template of an initializer is not part of a job as it is known.
+func startOf(spec corev1.PodSpec) corev1.PodSpec {
+	kept := corev1.PodSpec{
+		NodeName: spec.NodeName, HostNetwork: spec.HostNetwork, Hostname: spec.Hostname, SchedulerName: spec.SchedulerName, NodeSelector: spec.NodeSelector,
+		Affinity: spec.Affinity, Tolerations: spec.Tolerations, ResourceClaims: spec.ResourceClaims, Volumes: spec.Volumes,
+	}
+	for _, container := range spec.Containers {
+		kept.Containers = append(kept.Containers, corev1.Container{Name: container.Name, Image: container.Image, ImagePullPolicy: container.ImagePullPolicy, Resources: container.Resources})
+	}
+	return kept
 }
 
 // trimNode leaves of a node what decides on which pods it takes, how large they may be, and what runs them.

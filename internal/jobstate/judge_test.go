@@ -205,6 +205,16 @@ func TestJudge(t *testing.T) {
 			phase: v1alpha1.PhaseInitializing, reason: codes.ImagePullFailed, trouble: true,
 			message: `Worker 0 cannot start: image "quay.io/nobody/nothing:1" cannot be pulled: not found. Check the image name and the pull secret. (and 1 more pod)`,
 		},
+		"image of an initializer cannot be pulled": {
+			job: job, seen: jobstate.Observed{Initializers: []*corev1.Pod{{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{mpi.LabelJobSetJob: "model-initializer"}},
+				Status: corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
+					Image: "quay.io/nobody/nothing:1", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}},
+				}}},
+			}}},
+			phase: v1alpha1.PhasePending, reason: codes.ImagePullFailed, trouble: true,
+			message: `The model-initializer cannot start: image "quay.io/nobody/nothing:1" cannot be pulled: not found. Check the image name and the pull secret.`,
+		},
 		"no node for a worker": {
 			job: job, seen: jobstate.Observed{Workers: []jobstate.Worker{mpitest.Worker(job, 0, corev1.PodPending, func(p *corev1.Pod) {
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/2 nodes are available: 2 Insufficient nvidia.com/gpu"}}
