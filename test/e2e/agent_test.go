@@ -20,8 +20,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -353,7 +355,7 @@ func TestLauncherGoneLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestWorkerKilledWhileRanksRun: the job fails and says whom it lost.
+// TestWorkerKilledWhileRanksRun: the job fails and says whom it lost, and that its pod was deleted.
 func TestWorkerKilledWhileRanksRun(t *testing.T) {
 	parallel(t, 4)
 	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "4", "ranks", "--sleep", "600")
@@ -367,6 +369,38 @@ func TestWorkerKilledWhileRanksRun(t *testing.T) {
 	told := summary(t, job)
 	if told.Code != agentapi.ConnectionLost || len(told.Hosts) == 0 || told.Hosts[0].Host != "job-worker-1" {
 		t.Errorf("the agent says %+v", told)
+	}
+	reported(t, kubeflow.Kind, job.Namespace, job.Name, "its cause is the deletion", causedBy(codes.WorkerDeleted, "job-worker-1"))
+}
+
+// TestTrainJobsWorkerDeleted: the same for a TrainJob, whose worker is made again.
+func TestTrainJobsWorkerDeleted(t *testing.T) {
+	parallel(t, 4)
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	job := trainJob(t, namespace, "{numNodes: 2, command: [mpirun, -n, '2', ranks, --sleep, '600']}")
+	createTrainJob(t, job)
+	reported(t, trainjob.Kind, namespace, job.GetName(), "its ranks run", func(seen v1alpha1.JobReportStatus) error {
+		if seen.Phase != v1alpha1.PhaseRunning || !strings.Contains(printed(t, job), "sum 1") {
+			return fmt.Errorf("it is %s", seen.Phase)
+		}
+		return nil
+	})
+	pod := trainerPods(t, job, "node")[0]
+	if err := api.Delete(t.Context(), &pod); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, job, "Failed")
+	reported(t, trainjob.Kind, namespace, job.GetName(), "its cause is the deletion", causedBy(codes.WorkerDeleted, pod.Name))
+}
+
+// causedBy is the condition that a job failed because of a pod.
+func causedBy(code codes.Code, pod string) func(v1alpha1.JobReportStatus) error {
+	return func(seen v1alpha1.JobReportStatus) error {
+		if seen.Failure == nil || seen.Failure.Code != code || seen.Failure.Pod != pod {
+			return fmt.Errorf("the failure is %+v, with %+v", seen.Failure, seen.Findings)
+		}
+		return nil
 	}
 }
 
