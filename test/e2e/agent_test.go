@@ -373,7 +373,7 @@ func TestWorkerKilledWhileRanksRun(t *testing.T) {
 	reported(t, kubeflow.Kind, job.Namespace, job.Name, "its cause is the deletion", causedBy(codes.WorkerDeleted, "job-worker-1"))
 }
 
-// TestTrainJobsWorkerDeleted: the same for a TrainJob, whose worker is made again.
+// TestTrainJobsWorkerDeleted: a TrainJob is started again, and the record says why.
 func TestTrainJobsWorkerDeleted(t *testing.T) {
 	parallel(t, 4)
 	namespace := newNamespace(t)
@@ -390,8 +390,14 @@ func TestTrainJobsWorkerDeleted(t *testing.T) {
 	if err := api.Delete(t.Context(), &pod); err != nil {
 		t.Fatal(err)
 	}
-	ends(t, job, "Failed")
-	reported(t, trainjob.Kind, namespace, job.GetName(), "its cause is the deletion", causedBy(codes.WorkerDeleted, pod.Name))
+	reported(t, trainjob.Kind, namespace, job.GetName(), "it is started again", func(seen v1alpha1.JobReportStatus) error {
+		if !slices.ContainsFunc(seen.Timeline, func(e v1alpha1.TimelineEntry) bool {
+			return e.Event == codes.LauncherRestarted && strings.HasSuffix(e.Detail, "The previous one ended: WorkerDeleted.")
+		}) {
+			return fmt.Errorf("the timeline is %+v", seen.Timeline)
+		}
+		return nil
+	})
 }
 
 // causedBy is the condition that a job failed because of a pod.
