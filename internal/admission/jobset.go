@@ -53,7 +53,9 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 			return responseFor(request, errs, nil)
 		}
 	}
+	addressWait := mpi.New().Gang.AddressWait()
 	if used != nil {
+		addressWait = trainjob.Convert(job, *used).Gang.AddressWait()
 		if refusal := meetSite(ctx, live, c, settings, request, trainjob.Convert(job, *used), jobSet); refusal != nil {
 			return *refusal
 		}
@@ -63,6 +65,7 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 	if err := trainjob.Wire(jobSet.Object, job, settings.ClusterDomain); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
+	trainjob.PassAddressWait(jobSet.Object, addressWait)
 	if optional, _ := mpi.ParseRDMA(job.Annotations); optional {
 		pods, err := trainjob.PodSpecs(jobSet.Object)
 		if err != nil {

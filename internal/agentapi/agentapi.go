@@ -43,6 +43,9 @@ const (
 const (
 	// EnvWait is how long a launcher waits until a worker's host is reachable, as a Go duration.
 	EnvWait = "MPI_AGENT_WAIT"
+	// EnvAddressWait is how long a launcher waits for a worker's host that has no address, such as that of a pod without a node, as a Go
+	// duration. The operator sets it. EnvWait takes precedence.
+	EnvAddressWait = "MPI_AGENT_ADDRESS_WAIT"
 	// EnvKey is a file with the job's private key, instead of KeyFile.
 	EnvKey = "MPI_AGENT_KEY"
 	// EnvRun is a folder, instead of Run.
@@ -67,6 +70,13 @@ const (
 	// hostfile without checking their host keys. Hosts of the job are always checked.
 	EnvForeign = "MPI_AGENT_FOREIGN_HOSTS"
 )
+
+// NoAddress is the part of the agent's messages that tells a host without an address.
+const NoAddress = "its pod has no address yet"
+
+// DefaultWait is how long a worker that has an address may take to be reachable: a pod that has its image and volumes still to get. A host
+// without an address is waited for at least so long.
+const DefaultWait = 2 * time.Minute
 
 // DefaultGrace is the grace period of pods that set none.
 const DefaultGrace = 30 * time.Second

@@ -147,20 +147,21 @@ func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) F
 }
 
 // waitingForHosts reports that the launcher's agent still waits for workers, according to its log. Workers whose init containers run have
-// not begun to listen: slowStart reports them.
+// not begun to listen: slowStart reports them. Nor are workers reported here that have no address because they have no node: unplaced does.
 func waitingForHosts(p *input) []Finding {
 	const patience = 60
 	launcher := p.Launcher()
 	if launcher == nil || p.Failed() || !podstatus.IsRunning(launcher.Pod) || slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool { return podstatus.RunningInit(pod.Pod) != nil }) {
 		return nil
 	}
+	isUnplaced := slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool { return pod.DeletionTimestamp == nil && facts.Unschedulable(pod) != "" })
 	for _, line := range slices.Backward(launcher.Log.Lines) {
 		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
 		}
 		said := agentWaits.FindStringSubmatch(line)
-		if said == nil {
+		if said == nil || isUnplaced && strings.Contains(said[5], agentapi.NoAddress) {
 			return nil
 		}
 		if seconds, err := strconv.Atoi(said[3]); err != nil || seconds < patience {

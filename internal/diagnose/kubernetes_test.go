@@ -263,6 +263,12 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 		"tainted":            {codes.NoMatchingNode, starting(2, unschedulable("0/5 nodes are available: 5 node(s) had untolerated taint {gpu: true}."))},
 		"unschedulable":      {codes.Unschedulable, starting(2, unschedulable("0/5 nodes are available: 5 node(s) didn't have free ports for the requested pod ports."))},
 		"anti-affinity":      {codes.NoMatchingNode, running(2).with(worker(1, corev1.PodPending, unschedulable("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.")))},
+		// The launcher's agent waits for the pod's address as long as the operator waits for its node.
+		"anti-affinity-and-agent-waits": {codes.NoMatchingNode, running(2).with(worker(1, corev1.PodPending, created(6*time.Minute), unschedulable("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules.")), func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{"pi-launcher-0": {LastAt: mpitest.Now, Lines: []string{
+				"mpi-agent: waiting for 1 of 2 hosts for 350 s; pi-worker-1: its name cannot be resolved (no such host): its pod has no address yet, or the job's Service is missing",
+			}}}
+		})},
 		"spread-over-a-label-that-no-node-has": {codes.NoMatchingNode, running(2, func(j *mpi.Job) {
 			j.Workers.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
 				{TopologyKey: "kubernetes.io/hostname", WhenUnsatisfiable: corev1.ScheduleAnyway}, {TopologyKey: "topology.kubernetes.io/rack", WhenUnsatisfiable: corev1.DoNotSchedule},

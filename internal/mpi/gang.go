@@ -39,6 +39,14 @@ type Gang struct {
 	Requeues int32
 }
 
+// addressMargin is how much longer than Timeout an agent waits: its launcher may start before the operator's time does, and the operator
+// has to delete the pods before a launcher fails.
+const addressMargin = 2 * time.Minute
+
+// AddressWait is how long the agent of a launcher waits for a worker that has no address: until the operator has put back a job that is
+// placed in part (see Timeout).
+func (g Gang) AddressWait() time.Duration { return g.Timeout + addressMargin }
+
 // ParseRequeues reads AnnotationRequeues. It returns RequeueLimit if the annotation is missing or invalid.
 func ParseRequeues(annotations map[string]string) (int32, field.ErrorList) {
 	requeues, errs := parseCount(annotations, AnnotationRequeues, math.MaxInt32,

@@ -18,6 +18,7 @@ func addAgent(job mpi.Job, pod *corev1.PodSpec, settings Settings) {
 	if seconds := pod.TerminationGracePeriodSeconds; seconds != nil {
 		addEnv(main, corev1.EnvVar{Name: agentapi.EnvGrace, Value: fmt.Sprintf("%ds", *seconds)})
 	}
+	addEnv(main, corev1.EnvVar{Name: agentapi.EnvAddressWait, Value: job.Gang.AddressWait().String()})
 	if path := main.TerminationMessagePath; path != "" && path != agentapi.TerminationFile {
 		addEnv(main, corev1.EnvVar{Name: agentapi.EnvTermination, Value: path})
 	}

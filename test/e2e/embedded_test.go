@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -226,4 +228,45 @@ func TestEmbeddedTimeout(t *testing.T) {
 	job.Annotations = map[string]string{mpi.AnnotationRequeues: "0"}
 	create(t, job)
 	timesOut(t, job, codes.GangNeverFits)
+}
+
+// TestHalfPlacedJobWithAgentIsPutBack: mpirun in a launcher waits for a worker that finds no node until the operator puts the job back,
+// also if that is later than it gives up a worker that does not answer. The report shows the pod without a node meanwhile.
+func TestHalfPlacedJobWithAgentIsPutBack(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-embedded-half"
+	const timeout = agentapi.DefaultWait + 20*time.Second
+	seats(t, seat, 4, 0)
+	job := seated(newNamespace(t), "half", seat, 2, "600")
+	launcher(job).Command, worker(job).Command = []string{"mpirun", "hostname"}, nil
+	job.Spec.RunPolicy.SchedulingPolicy.ScheduleTimeoutSeconds = new(int32(timeout.Seconds()))
+	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{mpi.LabelJob: job.Name, mpi.LabelRole: string(mpi.RoleWorker)}},
+		}},
+	}}
+	create(t, job)
+	launcherHasNode(t, job)
+	reported(t, "MPIJob", job.Namespace, job.Name, "it names the worker without a node", func(status v1alpha1.JobReportStatus) error {
+		if len(status.Findings) == 0 || status.Findings[0].Code != codes.NoMatchingNode && status.Findings[0].Code != codes.InsufficientResources {
+			return fmt.Errorf("it is %s: %+v", status.Phase, status.Findings)
+		}
+		return nil
+	})
+	eventuallyAfter(t, "it is put back", timeout, time.Minute, func() error {
+		report := reportOf(t, "MPIJob", job.Namespace, job.Name)
+		if report == nil {
+			return errors.New("there is no report")
+		}
+		status := report.Status
+		if status.Phase == v1alpha1.PhaseFailed {
+			t.Fatalf("it has failed: %s", status.Message)
+		}
+		if status.Scheduling == nil || status.Scheduling.Attempts != 1 {
+			return fmt.Errorf("it is %s: %+v", status.Phase, status.Scheduling)
+		}
+		return nil
+	})
+	podsGone(t, job)
 }

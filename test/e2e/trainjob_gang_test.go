@@ -371,7 +371,7 @@ func trainJobIsPutBack(t *testing.T, seat string) {
 	seats(t, corev1.ResourceName(seat), 2, 0)
 	namespace := newNamespace(t)
 	runtimeIn(t, namespace, "mpi-openmpi")
-	job := seatedTrainJob(t, namespace, "apart", seat, 2, "[sleep, '600']")
+	job := seatedTrainJob(t, namespace, "apart", seat, 2, "[mpirun, hostname]")
 	workersFindNoNodes(t, job, 5)
 	createTrainJob(t, job)
 	launcherHasNode(t, job)

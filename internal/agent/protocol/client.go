@@ -28,6 +28,9 @@ const (
 	// bounded, because jobs have hundreds of hosts.
 	firstPause   = 20 * time.Millisecond
 	longestPause = 500 * time.Millisecond
+	// namelessPause is the longest pause for a host that has had no address for longer than others are waited for: it may have none for
+	// minutes, and the job's other hosts ask the same DNS.
+	namelessPause = 2 * time.Second
 	// Where a network drops packets to a pod that it does not know yet, the kernel repeats the first packet of a
 	// connection after 1, 3 and 7 s. New attempts are made sooner.
 	shortestDial = 250 * time.Millisecond
@@ -58,10 +61,13 @@ type Dialer struct {
 	Foreign func(host string) bool
 	// Job are the hosts of the job. Another one whose name does not exist is not waited for.
 	Job hostfile.Hosts
+	// AddressWait is how long a host may have no address, as the pod of a worker has none before it has a node, if that is longer than
+	// other hosts are waited for.
+	AddressWait time.Duration
 }
 
-// Dial connects to a host, and tries again until it has succeeded or the time is over. A port of 0 is the usual one, and anyHostKey
-// is set if the user wants no proof (see Foreign). The error is a *Trouble.
+// Dial connects to a host, and tries again until it has succeeded or the time is over: wait since the host has an address, or AddressWait
+// while it has none. A port of 0 is the usual one, and anyHostKey is set if the user wants no proof (see Foreign). The error is a *Trouble.
 func (d Dialer) Dial(ctx context.Context, host string, port int, anyHostKey bool, wait time.Duration) (*ssh.Client, error) {
 	config := &ssh.ClientConfig{
 		// The user's name means nothing to an agent; a stock sshd wants the one that it runs as.
@@ -75,7 +81,8 @@ func (d Dialer) Dial(ctx context.Context, host string, port int, anyHostKey bool
 	}
 	port = cmp.Or(port, agentapi.Port)
 	address := net.JoinHostPort(host, strconv.Itoa(port))
-	start, pause := time.Now(), firstPause
+	start := time.Now()
+	tries := attempts{start: start, addressed: start, pause: firstPause, wait: wait, addressWait: max(wait, d.AddressWait)}
 	for {
 		timeout := min(max(shortestDial, time.Since(start)/2), attemptTime)
 		client, err := d.connect(ctx, host, port, timeout, config)
@@ -83,22 +90,63 @@ func (d Dialer) Dial(ctx context.Context, host string, port int, anyHostKey bool
 			return client, nil
 		}
 		found := explain(err, address)
-		if dns, is := errors.AsType[*net.DNSError](err); is && dns.IsNotFound && !d.Job.MayGet(host) {
+		if isNameless(err) && !d.Job.MayGet(host) {
 			found = &Trouble{agentapi.UnknownHost, "it is no host of this job, and its name cannot be resolved; the job's hosts are " + list(d.Job.Names)}
 		}
-		tried := time.Since(start)
-		final := tried > d.Disbelief && (found.Code == agentapi.KeyRefused || found.Code == agentapi.HostKeyMismatch || found.Code == agentapi.UnknownHost)
-		if final || tried+pause > wait || ctx.Err() != nil {
+		last := tries.failed(isNameless(err))
+		final := found.Code == agentapi.UnknownHost && time.Since(start) > d.Disbelief
+		if found.Code == agentapi.KeyRefused || found.Code == agentapi.HostKeyMismatch {
+			final = time.Since(tries.addressed) > d.Disbelief
+		}
+		if final || time.Until(last) < tries.pause || ctx.Err() != nil {
 			return nil, found
 		}
 		d.Waiting(found, start)
 		// Many hosts are waited for at once, often by as many programs: they shall not all try at the same time.
 		select {
-		case <-time.After(pause/2 + rand.N(pause)):
+		case <-time.After(tries.pause/2 + rand.N(tries.pause)):
 		case <-ctx.Done():
 		}
-		pause = min(pause*5/4, longestPause)
+		tries.lengthenPause()
 	}
+}
+
+// attempts are those to connect to one host.
+type attempts struct {
+	start time.Time
+	// addressed is since when the host has an address; zero while it has none.
+	addressed time.Time
+	// pause is how long to wait before the next one.
+	pause time.Duration
+	// wait is how long to wait for a host that has an address, and addressWait for one that has none.
+	wait, addressWait time.Duration
+}
+
+// failed returns when the last attempt may be, after one that failed. nameless is whether the host has no address.
+func (a *attempts) failed(nameless bool) (last time.Time) {
+	switch {
+	case nameless:
+		a.addressed = time.Time{}
+		return a.start.Add(a.addressWait)
+	case a.addressed.IsZero():
+		a.addressed, a.pause = time.Now(), firstPause
+	}
+	return a.addressed.Add(a.wait)
+}
+
+func (a *attempts) lengthenPause() {
+	longest := longestPause
+	if a.addressed.IsZero() && time.Since(a.start) > a.wait {
+		longest = namelessPause
+	}
+	a.pause = min(a.pause*5/4, longest)
+}
+
+// isNameless reports whether an attempt failed because the DNS has no such name. A headless Service has the name of a pod from when the
+// pod has an address: a pod without a node looks like one that does not exist.
+func isNameless(err error) bool {
+	dns, is := errors.AsType[*net.DNSError](err)
+	return is && dns.IsNotFound
 }
 
 // connect makes one attempt. The timeout is that of the network's connection.
@@ -138,7 +186,7 @@ func explain(err error, address string) *Trouble {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return &Trouble{agentapi.Unreachable, "its name cannot be resolved (no such host): its pod has no address yet, or the job's Service is missing"}
+		return &Trouble{agentapi.Unreachable, "its name cannot be resolved (no such host): " + agentapi.NoAddress + ", or the job's Service is missing"}
 	case errors.As(err, &dns):
 		return &Trouble{agentapi.Unreachable, "its name cannot be looked up: " + dns.Err}
 	case errors.Is(err, errHostKey):

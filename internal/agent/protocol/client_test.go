@@ -42,3 +42,50 @@ func TestUnknownHostIsNotAwaited(t *testing.T) {
 		t.Errorf("a host that the job may get: %v", err)
 	}
 }
+
+// TestHostWithoutAddressIsAwaitedForLonger: a pod without a node has no address and is waited for until the operator may have put the
+// job back. From when it has an address, it has the usual time.
+func TestHostWithoutAddressIsAwaitedForLonger(t *testing.T) {
+	const wait, addressWait = 200 * time.Millisecond, 800 * time.Millisecond
+	const host = "127.0.0.1"
+	tests := map[string]struct {
+		// nameless is how long the host has no address, and addressWait how long that may last.
+		nameless, addressWait time.Duration
+		least, most           time.Duration
+		why                   string
+	}{
+		"it refuses":                         {addressWait: addressWait, least: wait / 2, most: addressWait, why: "connection refused"},
+		"it never has an address":            {nameless: time.Hour, addressWait: addressWait, least: addressWait * 3 / 4, most: 2 * addressWait, why: "its pod has no address yet"},
+		"its address is late":                {nameless: addressWait / 2, addressWait: addressWait, least: addressWait/2 + wait/2, most: 2 * addressWait, why: "connection refused"},
+		"no address, and no time of its own": {nameless: time.Hour, least: wait / 2, most: addressWait, why: "its pod has no address yet"},
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	listener.Close()
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			start := time.Now()
+			d := Dialer{
+				AddressWait: test.addressWait,
+				LookUp: func(_ context.Context, host string) (string, error) {
+					if time.Since(start) < test.nameless {
+						return "", &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+					}
+					return host, nil
+				},
+				Waiting: func(*Trouble, time.Time) {},
+			}
+			_, err := d.Dial(t.Context(), host, port, false, wait)
+			if took := time.Since(start); took < test.least || took > test.most {
+				t.Errorf("given up after %s, want %s to %s", took, test.least, test.most)
+			}
+			if err == nil || !strings.Contains(err.Error(), test.why) {
+				t.Errorf("given up because of %v, want %q", err, test.why)
+			}
+		})
+	}
+}

@@ -31,10 +31,8 @@ const Failed = 255
 
 const (
 	// sayEvery is how often a wait is reported.
-	sayEvery = 10 * time.Second
-	// waitDefault is how long a worker may take to come up: a pod that has its node, image and volumes still to get.
-	waitDefault = 2 * time.Minute
-	disbelief   = 15 * time.Second
+	sayEvery  = 10 * time.Second
+	disbelief = 15 * time.Second
 )
 
 // Run runs a command on another host of the job: what MPI starts under the name of ssh.
@@ -91,7 +89,8 @@ func (t target) connect(ctx context.Context, identity protocol.Identity, names *
 	said := time.Now()
 	supervised := os.Getenv(records.EnvSupervised) != ""
 	job := hostfile.Read(agentapi.Hostfile)
-	d := protocol.Dialer{Identity: identity, Disbelief: disbelief, LookUp: names.Check, Foreign: protocol.ForeignHosts(job), Job: job, Waiting: func(found *protocol.Trouble, since time.Time) {
+	wait, addressWait := waitTimes(t)
+	d := protocol.Dialer{Identity: identity, Disbelief: disbelief, LookUp: names.Check, Foreign: protocol.ForeignHosts(job), Job: job, AddressWait: addressWait, Waiting: func(found *protocol.Trouble, since time.Time) {
 		if known.Why != found.Why {
 			known.Trouble, known.Why = found.Code, found.Why
 			known.Write(records.Folder())
@@ -101,7 +100,7 @@ func (t target) connect(ctx context.Context, identity protocol.Identity, names *
 			fmt.Fprintf(stderr, "mpi-agent: waiting for %s for %d s: %s\n", t.host, int(time.Since(since).Seconds()), found.Why)
 		}
 	}}
-	client, err := d.Dial(ctx, t.host, t.port, t.anyHostKey, waitTime(t))
+	client, err := d.Dial(ctx, t.host, t.port, t.anyHostKey, wait)
 	if found, is := errors.AsType[*protocol.Trouble](err); is {
 		known.Trouble, known.Why, known.Over, known.Seconds = found.Code, found.Why, true, int32(time.Since(known.Since).Seconds())
 		known.Write(records.Folder())
@@ -134,14 +133,25 @@ func (t target) awaitOwnName(ctx context.Context, lookup func(ctx context.Contex
 	}
 }
 
-// waitTime is how long to wait for a host: the job's setting, or that of the command line if it is longer.
+// waitTimes are how long to wait for a host that has an address, and for one that has none: as the user sets for both (agentapi.EnvWait),
+// or else the default, and the operator's time for a pod to get a node. If the command line sets more, it applies.
 // Tools set a ConnectTimeout of a few seconds to notice hosts that are down, not pods that are starting.
-func waitTime(t target) time.Duration {
-	wait, err := time.ParseDuration(os.Getenv(agentapi.EnvWait))
-	if err != nil || wait <= 0 {
-		wait = waitDefault
+func waitTimes(t target) (wait, addressWait time.Duration) {
+	wait, isSet := durationOf(agentapi.EnvWait)
+	addressWait, hasAddressWait := durationOf(agentapi.EnvAddressWait)
+	if !isSet {
+		wait = agentapi.DefaultWait
 	}
-	return max(wait, t.wait)
+	if isSet || !hasAddressWait {
+		addressWait = wait
+	}
+	return max(wait, t.wait), max(addressWait, wait, t.wait)
+}
+
+// durationOf returns a variable that contains a duration above 0, if it does.
+func durationOf(name string) (time.Duration, bool) {
+	value, err := time.ParseDuration(os.Getenv(name))
+	return value, err == nil && value > 0
 }
 
 // execute runs the command over a connection.

@@ -6,7 +6,37 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
+
+	"opendatahub.io/mpijob/internal/agentapi"
 )
+
+// TestWaitTimes: a host without an address is waited for as long as the operator says, unless the user says how long to wait.
+func TestWaitTimes(t *testing.T) {
+	tests := map[string]struct {
+		user, operator    string
+		commandLine       time.Duration
+		wait, addressWait time.Duration
+	}{
+		"nothing is set":                   {wait: 2 * time.Minute, addressWait: 2 * time.Minute},
+		"the operator's":                   {operator: "12m0s", wait: 2 * time.Minute, addressWait: 12 * time.Minute},
+		"the user's is longer":             {operator: "12m0s", user: "1h", wait: time.Hour, addressWait: time.Hour},
+		"the user's is shorter":            {operator: "12m0s", user: "20s", wait: 20 * time.Second, addressWait: 20 * time.Second},
+		"the user's is no time":            {operator: "12m0s", user: "soon", wait: 2 * time.Minute, addressWait: 12 * time.Minute},
+		"the command line's is longer":     {operator: "12m0s", commandLine: time.Hour, wait: time.Hour, addressWait: time.Hour},
+		"the command line's is in between": {operator: "12m0s", commandLine: 5 * time.Minute, wait: 5 * time.Minute, addressWait: 12 * time.Minute},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(agentapi.EnvWait, test.user)
+			t.Setenv(agentapi.EnvAddressWait, test.operator)
+			wait, addressWait := waitTimes(target{wait: test.commandLine})
+			if wait != test.wait || addressWait != test.addressWait {
+				t.Errorf("it waits %s, and %s without an address; want %s and %s", wait, addressWait, test.wait, test.addressWait)
+			}
+		})
+	}
+}
 
 // TestOwnNameIsAwaited: before Hydra's proxy is started on a host, the launcher's own name in the hosts' domain leads
 // somewhere. Nothing else waits for it.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -92,6 +93,16 @@ func (p jobPart) equip(job TrainJob, domain string) error {
 		p.passSetting(agentapi.EnvProfile, agentapi.ProfileFolder)
 	}
 	return nil
+}
+
+// PassAddressWait tells the agents of a new JobSet how long its job may wait for pods without a node (mpi.Gang.AddressWait), unless the
+// runtime or the job says that.
+func PassAddressWait(jobSet tree, wait time.Duration) {
+	for _, part := range parts(jobSet) {
+		if part.agent() {
+			part.passSetting(agentapi.EnvAddressWait, wait.String())
+		}
+	}
 }
 
 // Gate holds back the pods of a new JobSet: it stays suspended until the operator has room for all of its pods

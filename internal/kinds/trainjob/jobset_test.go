@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -244,6 +245,25 @@ func TestGracePeriodIsPassedOn(t *testing.T) {
 	}
 	if got := text(t, jobSet); strings.Count(got, "name: MPI_AGENT_GRACE\n                value: 300s") != 1 {
 		t.Errorf("the workers' agent lacks the grace period:\n%s", got)
+	}
+}
+
+// TestAddressWaitIsPassedOn: the agents of launcher and workers know how long a pod may have no node, unless the job says it, also when
+// Trainer applies the JobSet again.
+func TestAddressWaitIsPassedOn(t *testing.T) {
+	jobSet, from := tree(t, made), job(t, "{command: [mpirun, pi], env: [{name: MPI_AGENT_ADDRESS_WAIT, value: 1h}]}")
+	if err := trainjob.Wire(jobSet, from, ""); err != nil {
+		t.Fatal(err)
+	}
+	trainjob.PassAddressWait(jobSet, 12*time.Minute)
+	got := text(t, jobSet)
+	if strings.Count(got, "name: MPI_AGENT_ADDRESS_WAIT") != 2 || strings.Count(got, "value: 12m0s") != 1 || strings.Count(got, "value: 1h") != 1 {
+		t.Errorf("want the operator's in the launcher, to which Trainer gives the job's variables, and the job's in the workers:\n%s", got)
+	}
+	again := tree(t, made)
+	trainjob.Keep(again, jobSet, false)
+	if diff := cmp.Diff(got, text(t, again)); diff != "" {
+		t.Errorf("they do not stay: want -, got +\n%s", diff)
 	}
 }
 
