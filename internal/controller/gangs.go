@@ -274,7 +274,7 @@ func (g *Gangs) requestOf(ctx context.Context, job mpi.Job, seen jobstate.Observ
 	case choice.Backend != gang.Embedded:
 		g.addCapacity(ctx, job, seen, before.Since, &state)
 	case gang.Rests(job, seen, before):
-		request.place = leaveQueue
+		request.place, state.Hold = leaveQueue, true
 		g.addCapacity(ctx, job, seen, before.Since, &state)
 	default:
 		// The scheduler itself adds the capacity, once it has looked.

@@ -2,10 +2,13 @@ package diagnose
 
 import (
 	"strconv"
+	"strings"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // isGangFailure contains the reasons of jobs that failed because their pods were not placed.
@@ -25,8 +28,22 @@ func unplaceable(p *input) []Finding {
 	}
 	figures["said"] = facts.Sentence(gang.Message)
 	code := codes.GangNeverFits
-	if gang.Reason == codes.GangImpossible {
+	switch {
+	case gang.Reason == codes.GangImpossible:
 		code = codes.GangImpossible
+	case gang.Reason == codes.NoMatchingNode && p.Seen.Queue == nil:
+		code = codes.NoMatchingNode
+		figures["why"] = "none matches the pod's nodeSelector, affinity and tolerations"
+		var labels []string
+		for _, label := range requiredLabels(p.Template(mpi.RoleWorker)) {
+			labels = append(labels, label.String())
+		}
+		if len(labels) > 0 {
+			figures["why"] += " (" + strings.Join(labels[:min(len(labels), maxLabels)], ", ") + ")"
+		}
+		if gang.NodesTotal != nil {
+			figures["nodes"] = phrase.Count(*gang.NodesTotal, "node")
+		}
 	}
 	return []Finding{p.find(code, nil, figures)}
 }

@@ -9,6 +9,7 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
@@ -19,7 +20,7 @@ func TestGangs(t *testing.T) {
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: message}}
 		}
 	}
-	job := mpitest.Job(2)
+	job := mpitest.Job(2, func(j *mpi.Job) { j.Workers.Template.Spec.NodeSelector = map[string]string{"gpu": "a100"} })
 	others := mpitest.Worker(job, 0, corev1.PodPending, said("pod group is unschedulable, minCount (3) cannot be satisfied: 2 scheduled, 0 remaining, pod group preemption: No preemption victims found for incoming preemptor"))
 	short := mpitest.Worker(job, 1, corev1.PodPending, said("0/2 nodes are available: 2 Insufficient cpu."))
 	fit := int32(2)
@@ -34,7 +35,11 @@ func TestGangs(t *testing.T) {
 		"others find no place":   {state: jobstate.GangState{Wanted: 3}, workers: []jobstate.Worker{others}},
 		"a pod finds no place":   {state: jobstate.GangState{Wanted: 3, PodsFit: &fit, NodesFit: &fit, NodesTotal: &fit}, workers: []jobstate.Worker{others, short}, code: codes.InsufficientResources, says: "3 pods requested, 2 fit on 2 of 2 nodes"},
 		"there will be no place": {state: jobstate.GangState{Wanted: 3, Hold: true, Never: true, Message: "the nodes have 4 CPUs in all"}, code: codes.GangNeverFits, says: "4 CPUs in all"},
-		"it cannot be placed":    {state: jobstate.GangState{Wanted: 3, Hold: true, Never: true, Reason: codes.GangImpossible, Message: "priorities differ"}, code: codes.GangImpossible, says: "priorities differ"},
+		"no node has a label": {
+			state: jobstate.GangState{Wanted: 3, Hold: true, Never: true, Reason: codes.NoMatchingNode, Message: "No node matches its pods.", NodesTotal: &fit},
+			code:  codes.NoMatchingNode, says: "A pod cannot be scheduled on any of 2 nodes: none matches the pod's nodeSelector, affinity and tolerations (gpu=a100).",
+		},
+		"it cannot be placed": {state: jobstate.GangState{Wanted: 3, Hold: true, Never: true, Reason: codes.GangImpossible, Message: "priorities differ"}, code: codes.GangImpossible, says: "priorities differ"},
 		"it was put back for good": {
 			state: jobstate.GangState{Wanted: 3, Hold: true, GaveUp: true, Attempts: 6, EvictedAt: mpitest.Now}, code: codes.GangTimeout, says: "requeued 5 times before",
 		},

@@ -348,23 +348,15 @@ func spreadKeys(template corev1.PodSpec) string {
 // labelsText states which labels no node has that a pod requires: those of its nodeSelector that no node has at all, if the nodes are
 // known, or else all of them.
 func (p *input) labelsText(role mpi.Role) string {
-	const most = 4
-	var all, absent []string
-	add := func(key string, values []string) {
-		label := key + "=" + strings.Join(values, " or ")
-		all = append(all, label)
-		if !slices.ContainsFunc(p.Evidence.Nodes, func(n jobstate.Node) bool { value, has := n.Labels[key]; return has && slices.Contains(values, value) }) {
-			absent = append(absent, label)
-		}
-	}
 	template, of := p.Template(role), "nodeSelector"
-	for _, key := range slices.Sorted(maps.Keys(template.NodeSelector)) {
-		add(key, []string{template.NodeSelector[key]})
-	}
-	for _, requirement := range onlyTerm(template.Affinity) {
-		if requirement.Operator == corev1.NodeSelectorOpIn {
+	var all, absent []string
+	for _, label := range requiredLabels(template) {
+		all = append(all, label.String())
+		if !slices.ContainsFunc(p.Evidence.Nodes, label.isOn) {
+			absent = append(absent, label.String())
+		}
+		if label.isAffinity {
 			of = "node affinity"
-			add(requirement.Key, requirement.Values)
 		}
 	}
 	if len(template.NodeSelector) > 0 && of == "node affinity" {
@@ -374,9 +366,39 @@ func (p *input) labelsText(role mpi.Role) string {
 	case len(all) == 0:
 		return "no node has the labels that the pod requires (nodeSelector or affinity)"
 	case len(p.Evidence.Nodes) > 0 && p.Evidence.NodesLeft == 0 && len(absent) > 0:
-		return fmt.Sprintf("no node has the label %s of the pod's %s", strings.Join(absent[:min(len(absent), most)], ", "), of)
+		return fmt.Sprintf("no node has the label %s of the pod's %s", strings.Join(absent[:min(len(absent), maxLabels)], ", "), of)
 	}
-	return fmt.Sprintf("no node has the labels that the pod requires (%s %s)", of, strings.Join(all[:min(len(all), most)], ", "))
+	return fmt.Sprintf("no node has the labels that the pod requires (%s %s)", of, strings.Join(all[:min(len(all), maxLabels)], ", "))
+}
+
+// maxLabels is how many labels a finding names.
+const maxLabels = 4
+
+// requiredLabel is a label that a pod requires of its node.
+type requiredLabel struct {
+	key    string
+	values []string
+	// isAffinity is set if the pod's node affinity requires it, and not its nodeSelector.
+	isAffinity bool
+}
+
+func (l requiredLabel) String() string { return l.key + "=" + strings.Join(l.values, " or ") }
+
+func (l requiredLabel) isOn(node jobstate.Node) bool {
+	value, has := node.Labels[l.key]
+	return has && slices.Contains(l.values, value)
+}
+
+func requiredLabels(pod corev1.PodSpec) (labels []requiredLabel) {
+	for _, key := range slices.Sorted(maps.Keys(pod.NodeSelector)) {
+		labels = append(labels, requiredLabel{key: key, values: []string{pod.NodeSelector[key]}})
+	}
+	for _, requirement := range onlyTerm(pod.Affinity) {
+		if requirement.Operator == corev1.NodeSelectorOpIn {
+			labels = append(labels, requiredLabel{key: requirement.Key, values: requirement.Values, isAffinity: true})
+		}
+	}
+	return labels
 }
 
 // onlyTerm returns what the only term of a required node affinity requires of labels; of several terms, one is enough.

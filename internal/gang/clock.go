@@ -76,6 +76,9 @@ func Clock(job mpi.Job, seen jobstate.Observed, past Past, state jobstate.GangSt
 	}
 	from, limit := times.Later(state.Since, past.NextTry), job.Gang.Timeout
 	switch first := firstPlaced(job, seen); {
+	case !first.IsZero() && state.Free:
+		// Settle has counted it as starting for that long.
+		from = times.Later(first, past.NextTry)
 	case !first.IsZero():
 		from = times.Later(from, first)
 	case !job.Gang.TimeoutSet:

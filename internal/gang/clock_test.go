@@ -50,8 +50,10 @@ func TestClock(t *testing.T) {
 		seen    jobstate.Observed
 		backend string
 		wrong   string
-		past    gang.Past
-		want    jobstate.GangState
+		// free is set if the job's pods were created although they never fit.
+		free bool
+		past gang.Past
+		want jobstate.GangState
 	}{
 		"it begins to wait": {job: job, seen: pending(), want: jobstate.GangState{Since: mpitest.Now}},
 		"while no pod has a place it may wait": {
@@ -97,6 +99,10 @@ func TestClock(t *testing.T) {
 		"and then it fails": {
 			job: job, seen: jobstate.Observed{Now: mpitest.Now, Launcher: suspended}, past: gang.Past{Since: ago(time.Hour), Attempts: 6, EvictedAt: ago(time.Second), NextTry: ago(-time.Hour)},
 			want: jobstate.GangState{Since: ago(time.Hour), Hold: true, GaveUp: true, Attempts: 6, EvictedAt: ago(time.Second), NextTry: ago(-time.Hour), Again: time.Hour},
+		},
+		"pods that were created although none fits have ten minutes in all": {
+			job: job, seen: pending(made(wait, wait), made(wait)), free: true,
+			want: jobstate.GangState{Placed: 1, Free: true, Since: mpitest.Now, Hold: true, Attempts: 1, EvictedAt: mpitest.Now, NextTry: mpitest.Now.Add(30 * time.Second), Again: time.Millisecond},
 		},
 		"a launcher that runs may do without a worker": {
 			job: job, seen: func() jobstate.Observed {
@@ -153,7 +159,12 @@ func TestClock(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			choice := gang.Choice{Backend: cmp.Or(test.backend, gang.PodGroup), Wrong: test.wrong}
-			got := gang.Clock(test.job, test.seen, test.past, gang.State(choice, test.job, test.seen))
+			state := gang.State(choice, test.job, test.seen)
+			if test.free {
+				state.Free = true
+				gang.Settle(test.job, test.seen, &state)
+			}
+			got := gang.Clock(test.job, test.seen, test.past, state)
 			test.want.Backend, test.want.Wanted = choice.Backend, 3
 			if diff := diff(test.want, got); diff != "" {
 				t.Errorf("the state differs (-want +got):\n%s", diff)

@@ -293,15 +293,18 @@ func TestFitsNever(t *testing.T) {
 		change  []func(*mpi.Job)
 		seen    jobstate.Observed
 		tainted bool
+		rests   bool
 		want    string
 	}{
-		"it fits when others have ended": {workers: 2, change: []func(*mpi.Job){request("2", "1")}},
-		"a part of it fits":              {workers: 4, change: []func(*mpi.Job){request("2", "1")}, want: "Only 4 of 5 pods fit on the cluster's 2 nodes, even if it is empty: each worker requests 1 of example.com/seat."},
-		"the launcher does not":          {workers: 2, change: []func(*mpi.Job){request("4", "1")}, want: "Only 2 of 3 pods fit on the cluster's 2 nodes, even if it is empty: the launcher does not fit."},
-		"one of its pods has a node":     {workers: 4, change: []func(*mpi.Job){request("2", "1")}, seen: one},
-		"enough of them fit":             {workers: 4, change: []func(*mpi.Job){request("2", "1"), func(j *mpi.Job) { j.Gang.MinAvailable = new(int32(3)) }}},
-		"no worker fits, as pods show":   {workers: 2, change: []func(*mpi.Job){request("1", "4")}},
-		"no worker fits, and it asks":    {workers: 2, change: []func(*mpi.Job){request("1", "4"), asks}, want: "Only 1 of 3 pods fit"},
+		"no worker fits, and its pods are gone": {workers: 2, change: []func(*mpi.Job){request("1", "4")}, rests: true, want: "Only 1 of 3 pods fit"},
+		"no worker of a TrainJob fits":          {workers: 2, change: []func(*mpi.Job){request("1", "4"), func(j *mpi.Job) { j.External, j.Gated = true, true }}, want: "Only 1 of 3 pods fit"},
+		"it fits when others have ended":        {workers: 2, change: []func(*mpi.Job){request("2", "1")}},
+		"a part of it fits":                     {workers: 4, change: []func(*mpi.Job){request("2", "1")}, want: "Only 4 of 5 pods fit on the cluster's 2 nodes, even if it is empty: each worker requests 1 of example.com/seat."},
+		"the launcher does not":                 {workers: 2, change: []func(*mpi.Job){request("4", "1")}, want: "Only 2 of 3 pods fit on the cluster's 2 nodes, even if it is empty: the launcher does not fit."},
+		"one of its pods has a node":            {workers: 4, change: []func(*mpi.Job){request("2", "1")}, seen: one},
+		"enough of them fit":                    {workers: 4, change: []func(*mpi.Job){request("2", "1"), func(j *mpi.Job) { j.Gang.MinAvailable = new(int32(3)) }}},
+		"no worker fits, as pods show":          {workers: 2, change: []func(*mpi.Job){request("1", "4")}},
+		"no worker fits, and it asks":           {workers: 2, change: []func(*mpi.Job){request("1", "4"), asks}, want: "Only 1 of 3 pods fit"},
 		"one domain of Kueue's is too small": {
 			workers: 3, change: []func(*mpi.Job){request("1", "1"), inOneHost("all", "all")}, seen: queued,
 			want: "Only 3 of 4 pods fit on the cluster's 2 nodes, even if it is empty: all pods must run on nodes with the same kubernetes.io/hostname, of which a has room for the most; each worker requests 1 of example.com/seat.",
@@ -312,7 +315,7 @@ func TestFitsNever(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			state, nodes := jobstate.GangState{}, slices.Clone(nodes)
+			state, nodes := jobstate.GangState{Hold: test.rests}, slices.Clone(nodes)
 			for i := range nodes {
 				if test.tainted {
 					nodes[i].Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}

@@ -21,8 +21,8 @@ func HeldBy(now time.Time, job mpi.Job, seen jobstate.Observed, nodes []jobstate
 	}
 }
 
-// FitsNever sets in a state that no nodes can ever hold all of a job's pods, with the reason, if none of them has a node. Of a job that
-// has not asked to be placed as a whole and of which no worker fits, the pods show the reason, unless a queue still holds it back.
+// FitsNever sets in a state that no nodes can ever hold all of a job's pods, with the reason, if none of them has a node. Of an MPIJob that
+// has not asked to be placed as a whole and of which no worker fits, the pods show the reason, unless it is held back.
 func FitsNever(job mpi.Job, seen jobstate.Observed, nodes []jobstate.Node, state *jobstate.GangState) {
 	if CountPlaced(job, seen) > 0 {
 		return
@@ -39,7 +39,7 @@ func FitsNever(job mpi.Job, seen jobstate.Observed, nodes []jobstate.Node, state
 		}
 	}
 	held, is := heldAlone(seen.Now, job, seen, nodes)
-	if is && held.Never && (held.Partly || job.Gang.Wanted || seen.Queue != nil) {
+	if is && held.Never && (held.Partly || job.Gang.Wanted || job.External || seen.Queue != nil || state.Hold) {
 		state.Never, state.Reason, state.Message = true, held.Reason, held.Message
 	}
 }

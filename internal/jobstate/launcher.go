@@ -2,6 +2,7 @@ package jobstate
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,9 +11,12 @@ import (
 	"opendatahub.io/mpijob/internal/podstatus"
 )
 
-// launcherMayStart reports whether the job's workers let its launcher start: none of them is terminating, and all of them are
-// ready if the job sets launcherCreationPolicy: WaitForWorkersReady.
+// launcherMayStart reports whether the job's workers let its launcher start: none of them is terminating, one of them has a node if no
+// node can hold them (GangState.WorkersFirst), and all of them are ready if the job sets launcherCreationPolicy: WaitForWorkersReady.
 func launcherMayStart(j mpi.Job, o Observed, workers Tally) bool {
+	if o.Gang != nil && o.Gang.WorkersFirst && !slices.ContainsFunc(o.Workers, func(worker Worker) bool { return worker.Pod.Spec.NodeName != "" }) {
+		return false
+	}
 	return !workerLeaving(j, o) && (!j.Launcher.AfterWorkers || workers.Ready >= workers.Wanted)
 }
 

@@ -27,6 +27,14 @@ func TestLauncherMayStart(t *testing.T) {
 	if jobstate.Judge(atOnce, leaving).LauncherMayStart {
 		t.Error("the launcher may start although a worker's host name leads to a pod on its way out")
 	}
+	workersFirst := jobstate.Observed{Workers: mpitest.Workers(atOnce, corev1.PodPending), Gang: &jobstate.GangState{WorkersFirst: true, Wanted: 3, Starting: true}}
+	if out := jobstate.Judge(atOnce, workersFirst); out.LauncherMayStart || !out.PodsMayStart {
+		t.Error("the launcher may start although no node holds a worker, or workers may not")
+	}
+	workersFirst.Workers[0].Pod.Spec.NodeName = "node-1"
+	if !jobstate.Judge(atOnce, workersFirst).LauncherMayStart {
+		t.Error("the launcher may not start although a worker has found a node")
+	}
 	leaving.Workers[0].Index = 2
 	if !jobstate.Judge(atOnce, leaving).LauncherMayStart {
 		t.Error("the launcher waits for a worker that the job no longer wants")

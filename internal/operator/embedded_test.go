@@ -15,6 +15,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -514,4 +515,37 @@ func TestGangsByDefault(t *testing.T) {
 	if have := s.pods(t, "huge"); have["all"] > 0 {
 		t.Errorf("a job that never fits has pods: %v", have)
 	}
+}
+
+// TestLauncherWaitsForAWorkersNode: of a job of which no node can hold a worker, the workers exist and show why, and the launcher does not
+// hold a node, also after the operator has restarted. It is created when a worker has a node.
+func TestLauncherWaitsForAWorkersNode(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	s := newSeats(t, namespace, 0)
+	options := operator.Options{WatchNamespaces: []string{namespace}, GangScheduling: gang.Auto}
+	stop := operate(t, rest.CopyConfig(restConfig), options)
+	job := s.job("nowhere", 2)
+	job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+	create(t, job)
+	hasNoLauncher := func() {
+		t.Helper()
+		eventually(t, "its workers exist", func() error {
+			if have := s.pods(t, "nowhere"); have["all"] != 2 || have[""] != 2 {
+				return fmt.Errorf("its pods are on %v", have)
+			}
+			return nil
+		})
+		// Long enough for the operator to look at it several times, also after the time in which it admits no job.
+		time.Sleep(4 * time.Second)
+		if err := api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "nowhere-launcher"}, &batchv1.Job{}); !apierrors.IsNotFound(err) {
+			t.Errorf("its launcher exists: %v", err)
+		}
+	}
+	hasNoLauncher()
+	stop()
+	operate(t, rest.CopyConfig(restConfig), options)
+	hasNoLauncher()
+	s.set(t, 0, 3)
+	s.runs(t, "nowhere", 3)
 }

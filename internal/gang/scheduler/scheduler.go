@@ -146,9 +146,10 @@ type candidate struct {
 	// probe is set while the job's pods exist for an autoscaler to add nodes; probedAt is when that began last.
 	probe    bool
 	probedAt time.Time
-	// free is set if the job's pods were created although they never fit together. inQueue is set if a queue has admitted the job: it
-	// has no pods then, so that it can give back its quota.
-	free, inQueue bool
+	// free is set if the job's pods were created although they never fit together, and workersFirst if its launcher has to wait until a
+	// worker has a node. inQueue is set if a queue has admitted the job: it has no pods then, so that it can give back its quota. gated is
+	// set if its pods can only be created all at once.
+	free, workersFirst, inQueue, gated bool
 	// unsure is set if the estimate of the job's requests was wrong: the API server is then asked.
 	unsure bool
 
@@ -327,7 +328,7 @@ func (e *Scheduler) Enqueue(ctx context.Context, job mpi.Job, seen jobstate.Obse
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c = e.enqueue(job, whole, past, seen.Now)
-	c.byDefault, c.inQueue = byDefault, seen.Queue != nil
+	c.byDefault, c.inQueue, c.gated = byDefault, seen.Queue != nil, job.External
 	c.syncPods(job, seen)
 	if !c.pending.isEmpty() && c.held == nil {
 		if now := e.clock.Now(); !now.Before(e.nextPass) || !e.nextEntry.IsZero() && e.nextEntry.Sub(now) < entryPause {
@@ -521,7 +522,8 @@ func (c *candidate) syncPending(job mpi.Job, seen jobstate.Observed, launcher bo
 
 // requeue puts a job back into the queue.
 func (c *candidate) requeue() {
-	c.admitted, c.passed, c.held, c.probe, c.free, c.start = time.Time{}, false, nil, false, false, waiting.Estimate{}
+	c.admitted, c.passed, c.held, c.probe, c.start = time.Time{}, false, nil, false, waiting.Estimate{}
+	c.free, c.workersFirst = false, false
 	clear(c.assignments)
 	clear(c.unassigned)
 	clear(c.reserved)
@@ -574,6 +576,7 @@ func (e *Scheduler) runPass() {
 		if c.admitted.IsZero() {
 			waits = append(waits, entry)
 		} else {
+			c.workersFirst = c.workersFirst || len(snapshot.Nodes) > 0 && c.mayLackNodes(entry)
 			running = append(running, entry)
 		}
 	}
@@ -584,6 +587,12 @@ func (e *Scheduler) runPass() {
 	e.letThrough(now, keys, decision, len(snapshot.Nodes) == 0)
 	rest := restAfter(e.clock.Since(now))
 	e.nextPass, e.nextEntry = e.clock.Now().Add(max(minPassInterval, rest)), e.clock.Now().Add(rest)
+}
+
+// mayLackNodes reports whether all workers of an admitted job exist, none of them has a node, and its launcher does not exist: an operator
+// that has stopped since may have created the workers although no node can hold them (see letThrough).
+func (c *candidate) mayLackNodes(entry gang.Entry) bool {
+	return c.byDefault && c.pending.launcher && len(c.pending.workers) == 0 && len(entry.Holds) == 0
 }
 
 // estimate estimates when waiting jobs start: all of them every refreshInterval, and earlier for new ones, with pauses as between
@@ -628,8 +637,9 @@ func (e *Scheduler) hasWork() bool {
 //   - With an autoscaler, one job at a time, the longest not tried first: it adds nodes for pods that cannot be scheduled, and no
 //     two jobs hold a part of them each.
 //     The same applies to jobs of a higher priority, for which the cluster's scheduler may preempt pods that are no gangs.
-//   - Without one, those of which no worker ever fits and that have not asked to be placed as a whole: their pods show why. Not those
-//     that a queue has admitted, which go back there.
+//   - Without one, the workers of those of which none ever fits and that have not asked to be placed as a whole: the conditions of these
+//     pods show why, and they hold no node. Not those that a queue has admitted, which go back there, and those whose launcher would
+//     be created with them.
 func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, decision gang.Decision, empty bool) {
 	autoscaled := e.autoscaled()
 	var tried []*candidate
@@ -637,9 +647,12 @@ func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, decisio
 	for uid, held := range decision.Held {
 		c := e.jobs[keys[uid]]
 		switch {
-		case empty, held.Never && !held.Partly && c.byDefault && !c.inQueue && !autoscaled:
+		case empty:
 			e.release(now, keys[uid])
 			c.free = true
+		case held.Never && !held.Partly && c.byDefault && !c.inQueue && !c.gated && !autoscaled:
+			e.release(now, keys[uid])
+			c.free, c.workersFirst = true, true
 		case autoscaled && held.Never, isShortage(held.Reason) && (autoscaled || c.byDefault && c.preempts && c.priority > 0):
 			short = append(short, keys[uid])
 		}
@@ -834,7 +847,7 @@ func (c *candidate) gangState(job mpi.Job) *jobstate.GangState {
 		state.Hold, state.Evict, state.Reason, state.Message = true, true, c.evictionReason, c.evictionMessage
 	case c.pending.isEmpty():
 		state.Nodes = maps.Clone(c.assignments)
-		if state.Free = c.free; c.probe {
+		if state.Free, state.WorkersFirst = c.free, c.workersFirst; c.probe {
 			state.Message = "Its pods are created so that the autoscaler adds nodes."
 		}
 	case c.held == nil:

@@ -111,6 +111,7 @@ func TestLetThrough(t *testing.T) {
 		held      gang.Held
 		byDefault bool
 		inQueue   bool
+		gated     bool
 		priority  int32
 		probedAt  time.Time
 	}
@@ -123,6 +124,8 @@ func TestLetThrough(t *testing.T) {
 		"a cluster without nodes":                    {empty: true, jobs: map[string]waiting{"a": {held: never, byDefault: true}, "b": {held: never}}, want: "[a b]"},
 		"never fits":                                 {jobs: map[string]waiting{"a": {held: never, byDefault: true}, "b": {held: never}}, want: "[a]"},
 		"never fits, and a queue has admitted it":    {jobs: map[string]waiting{"a": {held: never, byDefault: true, inQueue: true}}, want: "[]"},
+		"never fits, and its launcher comes with it": {jobs: map[string]waiting{"a": {held: never, byDefault: true, gated: true}}, want: "[]"},
+		"a TrainJob, an autoscaler":                  {autoscaled: true, jobs: map[string]waiting{"a": {held: never, byDefault: true, gated: true}}, want: "[a]"},
 		"a part of it fits":                          {jobs: map[string]waiting{"a": {held: partly, byDefault: true}, "b": {held: partly}}, want: "[]"},
 		"a part of it fits, an autoscaler":           {autoscaled: true, jobs: map[string]waiting{"a": {held: partly, byDefault: true}}, want: "[a]"},
 		"an autoscaler, one at a time":               {autoscaled: true, jobs: map[string]waiting{"a": {held: noRoom, byDefault: true}, "b": {held: never, byDefault: true}}, want: "[a]"},
@@ -139,15 +142,20 @@ func TestLetThrough(t *testing.T) {
 			keys := map[types.UID]mpi.ID{}
 			for name, w := range test.jobs {
 				c := waitingJob(e, name, w.byDefault, w.priority, mpitest.Now)
-				c.probedAt, c.inQueue = w.probedAt, w.inQueue
+				c.probedAt, c.inQueue, c.gated = w.probedAt, w.inQueue, w.gated
 				decision.Held[c.uid] = w.held
 				keys[c.uid] = mpi.ID{Kind: mpi.KindMPIJob, Namespace: mpitest.Job(1).Namespace, Name: name}
 			}
 			e.letThrough(mpitest.Now, keys, decision, test.empty)
 			var got []string
 			for _, name := range []string{"a", "b"} {
-				if c := e.jobs[keys[types.UID(name)]]; c != nil && !c.admitted.IsZero() {
-					got = append(got, name)
+				c := e.jobs[keys[types.UID(name)]]
+				if c == nil || c.admitted.IsZero() {
+					continue
+				}
+				got = append(got, name)
+				if state := c.gangState(mpitest.Job(1)); state.WorkersFirst != (!test.autoscaled && !test.empty && test.jobs[name].held.Never) {
+					t.Errorf("%s: its launcher waits until a worker has a node: %t", name, state.WorkersFirst)
 				}
 			}
 			if fmt.Sprint(got) != test.want {
@@ -280,6 +288,34 @@ func TestForgedPods(t *testing.T) {
 			}
 			if !maps.Equal(got, test.want) {
 				t.Errorf("it takes %v CPUs of the nodes, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestLauncherOfJobWithoutNodes: after a restart, the operator does not create the launcher of a job whose workers have no nodes.
+func TestLauncherOfJobWithoutNodes(t *testing.T) {
+	job := mpitest.Job(2)
+	created := func(pod *corev1.Pod) { pod.CreationTimestamp = metav1.NewTime(mpitest.Now) }
+	workers := []jobstate.Worker{mpitest.Worker(job, 0, corev1.PodPending, created), mpitest.Worker(job, 1, corev1.PodPending, created)}
+	launcher := mpitest.Launcher(job)
+	tests := map[string]struct {
+		seen  jobstate.Observed
+		holds []gang.Hold
+		want  bool
+	}{
+		"its workers have no nodes": {seen: jobstate.Observed{Now: mpitest.Now, Workers: workers}, want: true},
+		"a worker has a node":       {seen: jobstate.Observed{Now: mpitest.Now, Workers: workers}, holds: []gang.Hold{{Node: "a"}}},
+		"its launcher exists":       {seen: jobstate.Observed{Now: mpitest.Now, Workers: workers, Launcher: launcher}},
+		"a worker is missing":       {seen: jobstate.Observed{Now: mpitest.Now, Workers: workers[:1]}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newCandidate(job, mpitest.Now)
+			c.byDefault = true
+			c.syncPods(job, test.seen)
+			if got := c.mayLackNodes(gang.Entry{Holds: test.holds}); got != test.want {
+				t.Errorf("its launcher waits for a worker's node: %t, want %t", got, test.want)
 			}
 		})
 	}
