@@ -24,7 +24,7 @@ var refusals = []Entry{
 	{
 		Code: EarlierJobLeaving, Phase: v1alpha1.PhasePending, Severity: v1alpha1.SeverityWarning,
 		Status:  "Waiting for {object} {name} of an earlier job to be deleted.",
-		Summary: "Waiting for {name} of an earlier job with the same name to be deleted. Both jobs use the same host names.",
+		Summary: "Waiting for {name} of {of|an earlier job with the same name} to be deleted. Both {both|jobs} use the same host names.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Wait. This takes seconds, unless the pod's node does not respond, or a finalizer keeps the pod."},
 			{Text: "See why the pod is not deleted.", Action: "kubectl -n {namespace} describe pod {name}"},

@@ -6,7 +6,7 @@ import "opendatahub.io/mpijob/api/v1alpha1"
 var statuses = []Entry{
 	{Code: ValidationError, Phase: v1alpha1.PhasePending, Status: "Invalid job ({errors}): {message}"},
 	{Code: ErrResourceExists, Phase: v1alpha1.PhasePending, Status: "Resource {name} of Kind {kind} already exists and is not managed by MPIJob. Delete or rename it, or rename the job."},
-	{Code: WaitingForEarlierJob, Phase: v1alpha1.PhasePending, Status: "Waiting for {pods} of an earlier job with the same name to be deleted: {name}{node}{more}."},
+	{Code: WaitingForEarlierJob, Phase: v1alpha1.PhasePending, Status: "Waiting for {pods} of {of|an earlier job with the same name} to be deleted: {name}{node}{more}."},
 	{Code: WaitingForQuota, Phase: v1alpha1.PhasePending, Status: "Waiting for quota in namespace {namespace}: {figures}."},
 	{Code: WaitingForPlaces, Phase: v1alpha1.PhaseGangScheduling, Status: "Waiting for capacity: {figures}.{message}"},
 	{Code: PodsStarting, Phase: v1alpha1.PhaseInitializing, Status: "{running} of {workers} running{launcher}."},

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/utils/ptr"
@@ -137,7 +138,19 @@ func (p *input) podRefused(of *batchv1.Job) (last jobstate.Event, is bool) {
 			}
 		}
 	}
+	if isUnknownOwner(last.Message, of) && p.Seen.Now.Sub(of.CreationTimestamp.Time) < ownerKnownAfter {
+		return jobstate.Event{}, false
+	}
 	return last, is
+}
+
+// ownerKnownAfter is how long a webhook may not know a new Job yet. The Job controller tries again within seconds.
+const ownerKnownAfter = time.Minute
+
+// isUnknownOwner reports whether a pod was rejected only because the webhook, such as that of Kueue, looked up the pod's Job and did not
+// find it in its cache.
+func isUnknownOwner(message string, of *batchv1.Job) bool {
+	return webhookMessage.MatchString(message) && strings.Contains(message, fmt.Sprintf("Job.batch %q not found", of.Name))
 }
 
 func (p *input) podRefusal(event jobstate.Event, role string) Finding {
@@ -284,7 +297,11 @@ func earlierJob(p *input) []Finding {
 		return nil
 	}
 	first := p.Seen.Earlier[0]
-	f := p.find(codes.EarlierJobLeaving, nil, map[string]string{"name": first.Name})
+	figures := map[string]string{"name": first.Name}
+	if p.Seen.EarlierIsOwn(p.Job) {
+		figures["of"], figures["both"] = "an earlier attempt of the job", "attempts"
+	}
+	f := p.find(codes.EarlierJobLeaving, nil, figures)
 	for _, pod := range p.Seen.Earlier {
 		f.Affected = append(f.Affected, pod.Name)
 		if len(pod.Finalizers) > 0 {

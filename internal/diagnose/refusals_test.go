@@ -38,6 +38,13 @@ func made(ago time.Duration) func(*scene) {
 	return toldOf("pi-launcher", ago, "SuccessfulCreate", "Created pod: pi-launcher-x2x4z")
 }
 
+// createdAgo says when the launcher's Job was created.
+func createdAgo(ago time.Duration) func(*scene) {
+	return func(s *scene) {
+		s.seen.Launcher.CreationTimestamp = metav1.NewTime(mpitest.Now.Add(-ago * time.Second))
+	}
+}
+
 // startedAgo says when the launcher's Job was started, or last resumed.
 func startedAgo(ago time.Duration) func(*scene) {
 	return func(s *scene) {
@@ -86,6 +93,9 @@ func TestRefusedPods(t *testing.T) {
 		codes []codes.Code
 	}{
 		"denied":                                {waits(denied(60)), []codes.Code{codes.AdmissionDenied}},
+		"a webhook does not know the new Job":   {waits(startedAgo(20), createdAgo(20), denied(19)), nil},
+		"a webhook still does not know the Job": {waits(startedAgo(90), createdAgo(90), denied(1)), []codes.Code{codes.AdmissionDenied}},
+		"a new Job is denied":                   {waits(startedAgo(20), createdAgo(20), toldOf("pi-launcher", 19, "FailedCreate", noQuota)), []codes.Code{codes.QuotaExceeded}},
 		"denied twice":                          {waits(denied(60), denied(30)), []codes.Code{codes.AdmissionDenied}},
 		"denied first, then short of quota":     {waits(denied(60), toldOf("pi-launcher", 30, "FailedCreate", noQuota)), []codes.Code{codes.QuotaExceeded}},
 		"denied, then made":                     {waits(denied(60), made(59)), nil},

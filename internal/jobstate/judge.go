@@ -167,7 +167,8 @@ func (o *Outcome) wait(j mpi.Job, seen Observed) {
 	if len(seen.Workers) == 0 && len(seen.LauncherPods) == 0 {
 		o.Phase = v1alpha1.PhasePending
 	}
-	if n := len(seen.Earlier); n > 0 {
+	// Its own pods are on their way out when it is put back, which its place in the queue explains.
+	if n := len(seen.Earlier); n > 0 && (!seen.EarlierIsOwn(j) || !seen.Gang.Waits()) {
 		first := seen.Earlier[0]
 		o.Reason = codes.WaitingForEarlierJob
 		values := map[string]string{"pods": phrase.Count(int32(n), "pod"), "name": first.Name}
@@ -176,6 +177,9 @@ func (o *Outcome) wait(j mpi.Job, seen Observed) {
 		}
 		if n > 1 {
 			values["more"] = fmt.Sprintf(" and %d more", n-1)
+		}
+		if seen.EarlierIsOwn(j) {
+			values["of"] = "an earlier attempt of the job"
 		}
 		o.Message = codes.Status(codes.WaitingForEarlierJob, values)
 		return

@@ -19,6 +19,10 @@ import (
 
 func TestJudge(t *testing.T) {
 	job := mpitest.Job(2)
+	since := mpitest.Job(2, func(j *mpi.Job) { j.Created = mpitest.Now.Add(-time.Minute) })
+	createdAt := func(at time.Time) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.CreationTimestamp = metav1.NewTime(at) }
+	}
 	afterWorkers := mpitest.Job(2, func(j *mpi.Job) { j.Launcher.AfterWorkers = true })
 	never := mpitest.Job(2, func(j *mpi.Job) { j.Launcher.RestartPolicy = corev1.RestartPolicyNever })
 	workers := func(phase corev1.PodPhase) []jobstate.Worker { return mpitest.Workers(job, phase) }
@@ -196,6 +200,27 @@ func TestJudge(t *testing.T) {
 			}},
 			phase: v1alpha1.PhasePending, reason: codes.WaitingForEarlierJob,
 			message: "Waiting for 2 pods of an earlier job with the same name to be deleted: pi-worker-1 on node node-7 and 1 more.",
+		},
+		"pods of its earlier launcher are there": {
+			job: since, seen: jobstate.Observed{Earlier: []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning, createdAt(mpitest.Now))}},
+			phase: v1alpha1.PhasePending, reason: codes.WaitingForEarlierJob,
+			message: "Waiting for 1 pod of an earlier attempt of the job to be deleted: pi-launcher-0.",
+		},
+		"it was put back, and its launcher's pod is there": {
+			job: since, seen: jobstate.Observed{
+				Earlier: []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning, createdAt(mpitest.Now))},
+				Gang:    &jobstate.GangState{Wanted: 3, Hold: true, Attempts: 1, EvictedAt: mpitest.Now, NextTry: mpitest.Now.Add(30 * time.Second)},
+			},
+			phase: v1alpha1.PhaseGangScheduling, reason: codes.WaitingForPlaces,
+			message: "Waiting for capacity: 3 pods requested. Requeued once, last at 10:00:00 UTC, next attempt at 10:00:30 UTC.",
+		},
+		"it was put back, and an earlier job's pod is there": {
+			job: since, seen: jobstate.Observed{
+				Earlier: []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning, createdAt(mpitest.Now.Add(-time.Hour)))},
+				Gang:    &jobstate.GangState{Wanted: 3, Hold: true, Attempts: 1, EvictedAt: mpitest.Now, NextTry: mpitest.Now.Add(30 * time.Second)},
+			},
+			phase: v1alpha1.PhasePending, reason: codes.WaitingForEarlierJob,
+			message: "Waiting for 1 pod of an earlier job with the same name to be deleted: pi-launcher-0.",
 		},
 		"image cannot be pulled": {
 			job: job, seen: jobstate.Observed{Workers: []jobstate.Worker{

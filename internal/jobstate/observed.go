@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/quota"
 )
 
@@ -61,8 +62,8 @@ type Observed struct {
 	// QuotaTurn is the job's place among those that wait for quota; nil if it waits for none.
 	QuotaTurn *Turn
 
-	// Earlier are pods that an earlier job of the same name has left. While they are there, this job's host names
-	// lead to them.
+	// Earlier are pods that an earlier job of the same name has left, or a launcher's Job of this job that was replaced (see EarlierIsOwn).
+	// While they are there, this job's host names lead to them.
 	Earlier []*corev1.Pod
 
 	// AllowEgress is where the job's namespace lets pods connect to (AnnotationAllowEgress).
@@ -105,6 +106,11 @@ type Refusal struct {
 	Leaving bool
 	// Message is the API server's own, empty with Taken.
 	Message string
+}
+
+// EarlierIsOwn reports whether all of the pods in Earlier are of the job itself: they were created after it.
+func (o Observed) EarlierIsOwn(j mpi.Job) bool {
+	return !j.Created.IsZero() && !slices.ContainsFunc(o.Earlier, func(pod *corev1.Pod) bool { return pod.CreationTimestamp.Time.Before(j.Created) })
 }
 
 // AllPods returns the launcher's pods, the oldest first, and the workers by index.
