@@ -71,7 +71,7 @@ const (
 	EnvForeign = "MPI_AGENT_FOREIGN_HOSTS"
 )
 
-// NoAddress is the part of the agent's messages that tells a host without an address.
+// NoAddress is the part of the messages about hosts that have no address.
 const NoAddress = "its pod has no address yet"
 
 // DefaultWait is how long a worker that has an address may take to be reachable: a pod that has its image and volumes still to get. A host

@@ -51,9 +51,12 @@ func TestHostWithoutAddressIsAwaitedForLonger(t *testing.T) {
 	tests := map[string]struct {
 		// nameless is how long the host has no address, and addressWait how long that may last.
 		nameless, addressWait time.Duration
-		least, most           time.Duration
-		why                   string
+		// removedAfter is when the host is no longer one of the job's; zero: it stays one.
+		removedAfter time.Duration
+		least, most  time.Duration
+		why          string
 	}{
+		"it is removed from the job":         {nameless: time.Hour, addressWait: time.Minute, removedAfter: 2 * wait, least: 2 * wait, most: 6 * wait, why: "its pod has no address yet"},
 		"it refuses":                         {addressWait: addressWait, least: wait / 2, most: addressWait, why: "connection refused"},
 		"it never has an address":            {nameless: time.Hour, addressWait: addressWait, least: addressWait * 3 / 4, most: 2 * addressWait, why: "its pod has no address yet"},
 		"its address is late":                {nameless: addressWait / 2, addressWait: addressWait, least: addressWait/2 + wait/2, most: 2 * addressWait, why: "connection refused"},
@@ -71,6 +74,7 @@ func TestHostWithoutAddressIsAwaitedForLonger(t *testing.T) {
 			start := time.Now()
 			d := Dialer{
 				AddressWait: test.addressWait,
+				IsOfJob:     func(string) bool { return test.removedAfter == 0 || time.Since(start) < test.removedAfter },
 				LookUp: func(_ context.Context, host string) (string, error) {
 					if time.Since(start) < test.nameless {
 						return "", &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}

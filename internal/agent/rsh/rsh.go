@@ -90,7 +90,7 @@ func (t target) connect(ctx context.Context, identity protocol.Identity, names *
 	supervised := os.Getenv(records.EnvSupervised) != ""
 	job := hostfile.Read(agentapi.Hostfile)
 	wait, addressWait := waitTimes(t)
-	d := protocol.Dialer{Identity: identity, Disbelief: disbelief, LookUp: names.Check, Foreign: protocol.ForeignHosts(job), Job: job, AddressWait: addressWait, Waiting: func(found *protocol.Trouble, since time.Time) {
+	d := protocol.Dialer{Identity: identity, Disbelief: disbelief, LookUp: names.Check, Foreign: protocol.ForeignHosts(job), Job: job, AddressWait: addressWait, IsOfJob: isOfJob, Waiting: func(found *protocol.Trouble, since time.Time) {
 		if known.Why != found.Why {
 			known.Trouble, known.Why = found.Code, found.Why
 			known.Write(records.Folder())
@@ -107,6 +107,13 @@ func (t target) connect(ctx context.Context, identity protocol.Identity, names *
 		return nil, fmt.Errorf("given up after %d s: %w", known.Seconds, found)
 	}
 	return client, err
+}
+
+// isOfJob reports whether the job's hostfile contains a host now; without a hostfile, as on workers, any host may be of the job.
+func isOfJob(host string) bool {
+	hosts := hostfile.Read(agentapi.Hostfile)
+	_, is := hosts.SlotsOf[hostfile.Short(host)]
+	return is || len(hosts.Names) == 0
 }
 
 // awaitOwnName waits until the cluster's DNS knows this pod's own name, where what is to be started asks for it: Hydra's

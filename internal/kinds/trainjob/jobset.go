@@ -95,8 +95,8 @@ func (p jobPart) equip(job TrainJob, domain string) error {
 	return nil
 }
 
-// PassAddressWait tells the agents of a new JobSet how long its job may wait for pods without a node (mpi.Gang.AddressWait), unless the
-// runtime or the job says that.
+// PassAddressWait gives the agents of a new JobSet the time to wait for pods without a node (mpi.Gang.AddressWait), unless the runtime or
+// the job sets it.
 func PassAddressWait(jobSet tree, wait time.Duration) {
 	for _, part := range parts(jobSet) {
 		if part.agent() {
