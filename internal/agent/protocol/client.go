@@ -62,10 +62,10 @@ type Dialer struct {
 	// Job are the hosts of the job. Another one whose name does not exist is not waited for.
 	Job hostfile.Hosts
 	// AddressWait is how long a host may have no address, as the pod of a worker has none before it has a node, if that is longer than
-	// other hosts are waited for. It applies while IsOfJob reports that the host is one of the job's, which it is not after the job was
-	// scaled down; nil: any host is.
-	AddressWait time.Duration
-	IsOfJob     func(host string) bool
+	// other hosts are waited for. It applies while MayGetAddress reports that the host may still get one: not if it is no longer one of the
+	// job's, because that was scaled down, or if the DNS has none of the job's pods. Nil: any host may.
+	AddressWait   time.Duration
+	MayGetAddress func(host string) bool
 }
 
 // Dial connects to a host, and tries again until it has succeeded or the time is over: wait since the host has an address, or AddressWait
@@ -96,7 +96,7 @@ func (d Dialer) Dial(ctx context.Context, host string, port int, anyHostKey bool
 			found = &Trouble{agentapi.UnknownHost, "it is no host of this job, and its name cannot be resolved; the job's hosts are " + list(d.Job.Names)}
 		}
 		last := tries.failed(isNameless(err))
-		if isNameless(err) && time.Since(start)+tries.pause > wait && d.IsOfJob != nil && !d.IsOfJob(host) {
+		if isNameless(err) && time.Since(start)+tries.pause > wait && d.MayGetAddress != nil && !d.MayGetAddress(host) {
 			last = start.Add(wait)
 		}
 		final := found.Code == agentapi.UnknownHost && time.Since(start) > d.Disbelief

@@ -73,8 +73,8 @@ func TestHostWithoutAddressIsAwaitedForLonger(t *testing.T) {
 			t.Parallel()
 			start := time.Now()
 			d := Dialer{
-				AddressWait: test.addressWait,
-				IsOfJob:     func(string) bool { return test.removedAfter == 0 || time.Since(start) < test.removedAfter },
+				AddressWait:   test.addressWait,
+				MayGetAddress: func(string) bool { return test.removedAfter == 0 || time.Since(start) < test.removedAfter },
 				LookUp: func(_ context.Context, host string) (string, error) {
 					if time.Since(start) < test.nameless {
 						return "", &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}

@@ -90,7 +90,11 @@ func (t target) connect(ctx context.Context, identity protocol.Identity, names *
 	supervised := os.Getenv(records.EnvSupervised) != ""
 	job := hostfile.Read(agentapi.Hostfile)
 	wait, addressWait := waitTimes(t)
-	d := protocol.Dialer{Identity: identity, Disbelief: disbelief, LookUp: names.Check, Foreign: protocol.ForeignHosts(job), Job: job, AddressWait: addressWait, IsOfJob: isOfJob, Waiting: func(found *protocol.Trouble, since time.Time) {
+	inDNS := false
+	d := protocol.Dialer{Identity: identity, Disbelief: disbelief, LookUp: names.Check, Foreign: protocol.ForeignHosts(job), Job: job, AddressWait: addressWait, MayGetAddress: func(host string) bool {
+		inDNS = inDNS || t.isThisPodInDNS(ctx, names.Lookup)
+		return isOfJob(host) && inDNS
+	}, Waiting: func(found *protocol.Trouble, since time.Time) {
 		if known.Why != found.Why {
 			known.Trouble, known.Why = found.Code, found.Why
 			known.Write(records.Folder())
@@ -116,20 +120,40 @@ func isOfJob(host string) bool {
 	return is || len(hosts.Names) == 0
 }
 
+// isThisPodInDNS reports whether the DNS has this pod's own name in the domain of the host. Where it has not, as with dnsPolicy: Default or
+// without the job's Service, it will not have the host's either. Without a domain nothing is known.
+func (t target) isThisPodInDNS(ctx context.Context, lookup func(ctx context.Context, host string) ([]string, error)) bool {
+	name := t.ownName()
+	if name == "" {
+		return true
+	}
+	_, err := lookup(ctx, name)
+	dns, is := errors.AsType[*net.DNSError](err)
+	return !is || !dns.IsNotFound
+}
+
+// ownName is this pod's name in the domain of the host, which is not in /etc/hosts, unlike the short one; "" if the host has no domain.
+func (t target) ownName() string {
+	_, domain, found := strings.Cut(t.host, ".")
+	self, err := os.Hostname()
+	if err != nil || !found || net.ParseIP(t.host) != nil {
+		return ""
+	}
+	return self + "." + domain
+}
+
 // awaitOwnName waits until the cluster's DNS knows this pod's own name, where what is to be started asks for it: Hydra's
 // proxies call back to the launcher by its name, and give up at once. That entry comes a little after the pod.
 func (t target) awaitOwnName(ctx context.Context, lookup func(ctx context.Context, host string) ([]string, error)) {
 	const most, pause = 30 * time.Second, 100 * time.Millisecond
-	_, domain, found := strings.Cut(t.host, ".")
-	self, err := os.Hostname()
-	if err != nil || !found || net.ParseIP(t.host) != nil || !strings.Contains(t.command, "hydra_") {
+	name := t.ownName()
+	if name == "" || !strings.Contains(t.command, "hydra_") {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	// The name with the hosts' own domain is not in /etc/hosts; the short one is.
 	for {
-		if _, err := lookup(ctx, self+"."+domain); err == nil {
+		if _, err := lookup(ctx, name); err == nil {
 			return
 		}
 		select {

@@ -3,6 +3,7 @@ package rsh
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"slices"
 	"testing"
@@ -82,4 +83,30 @@ func TestOwnNameIsAwaited(t *testing.T) {
 			return nil, errors.New("no such host")
 		})
 	})
+}
+
+// TestIsThisPodInDNS: where the DNS has no name for this pod, it has none of the job's hosts, and they are not waited for any longer.
+func TestIsThisPodInDNS(t *testing.T) {
+	for name, test := range map[string]struct {
+		host string
+		err  error
+		want bool
+	}{
+		"it has":                    {host: "pi-worker-0.pi.ns.svc", want: true},
+		"it has not":                {host: "pi-worker-0.pi.ns.svc", err: &net.DNSError{Err: "no such host", IsNotFound: true}},
+		"it does not answer":        {host: "pi-worker-0.pi.ns.svc", err: &net.DNSError{Err: "timeout", IsTimeout: true}, want: true},
+		"a name without a domain":   {host: "pi-worker-0", err: &net.DNSError{Err: "no such host", IsNotFound: true}, want: true},
+		"an address instead of one": {host: "10.244.1.9", err: &net.DNSError{Err: "no such host", IsNotFound: true}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := ""
+			got := target{host: test.host}.isThisPodInDNS(t.Context(), func(_ context.Context, host string) ([]string, error) {
+				asked = host
+				return nil, test.err
+			})
+			if self, _ := os.Hostname(); got != test.want || asked != "" && asked != self+".pi.ns.svc" {
+				t.Errorf("%q was asked for, and it is %t", asked, got)
+			}
+		})
+	}
 }
