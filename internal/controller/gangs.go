@@ -56,17 +56,17 @@ type Gangs struct {
 	// autoscaled reports whether a cluster autoscaler may add nodes.
 	autoscaled func() bool
 	// never has, for each job that no nodes can hold, since when.
-	never neverSince
+	never jobTimes
 }
 
-// neverSince has a time for each job.
-type neverSince struct {
+// jobTimes has a time for each job of which something is so.
+type jobTimes struct {
 	mu   sync.Mutex
 	jobs map[mpi.ID]time.Time
 }
 
 // of returns since when something is so for a job without a break; zero if it is not.
-func (n *neverSince) of(job mpi.ID, is bool, now time.Time) time.Time {
+func (n *jobTimes) of(job mpi.ID, is bool, now time.Time) time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !is {
@@ -407,12 +407,19 @@ func (g *Gangs) serves(backend string) bool {
 }
 
 // pastOf returns what a report contains of the time that its job waited for places; nil for nothing. A job that waited for quota
-// has not begun to wait for places.
+// has not begun to wait for places, but may have been put back before.
 func pastOf(record *v1alpha1.JobReport) *v1alpha1.SchedulingStatus {
-	if record == nil || record.Status.Scheduling == nil || record.Status.Scheduling.Backend == "" {
+	if record == nil || record.Status.Scheduling == nil {
 		return nil
 	}
-	return record.Status.Scheduling
+	past := record.Status.Scheduling
+	switch {
+	case past.Backend != "":
+		return past
+	case past.Attempts > 0:
+		return &v1alpha1.SchedulingStatus{Attempts: past.Attempts, EvictedAt: past.EvictedAt, NextTry: past.NextTry}
+	}
+	return nil
 }
 
 // waitSoFar returns what a job's report contains of its waiting time so far.

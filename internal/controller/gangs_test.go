@@ -24,6 +24,11 @@ func TestPastOf(t *testing.T) {
 			t.Errorf("backend %q: %+v", backend, past)
 		}
 	}
+	record := &v1alpha1.JobReport{}
+	record.Status.Scheduling = &v1alpha1.SchedulingStatus{Since: &since, Attempts: 2, EvictedAt: &since, NextTry: &since}
+	if past := waitSoFar(pastOf(record)); !past.Since.IsZero() || past.Attempts != 2 || !past.EvictedAt.Equal(since.Time) || !past.NextTry.Equal(since.Time) {
+		t.Errorf("one that was put back before: %+v", past)
+	}
 	if pastOf(nil) != nil || pastOf(&v1alpha1.JobReport{}) != nil {
 		t.Error("a job without a report has waited")
 	}

@@ -10,24 +10,22 @@ import (
 	"opendatahub.io/mpijob/internal/waiting"
 )
 
-// startEstimate returns when a waiting job is expected to start: by the jobs before it or, where these do not bound it, by how long
-// others waited. It is nil if nothing is known about either.
+// startEstimate returns when a waiting job is expected to start: by the jobs before it or, where these are unknown, by how long others
+// waited. It is nil if nothing is known about either. Past waits say nothing about a job whose start the jobs before it do not bound: it
+// would start before one of them.
 func (m maker) startEstimate(waits v1alpha1.SchedulingStatus) *v1alpha1.StartEstimate {
 	var estimate waiting.Estimate
-	switch {
+	wait := m.evidence.Wait
+	switch gang := m.seen.Gang; {
 	case m.seen.QuotaTurn != nil:
 		estimate = m.seen.QuotaTurn.Start
-	case m.seen.Gang != nil && m.seen.Queue == nil:
-		estimate = m.seen.Gang.Start
-	}
-	if wait := m.evidence.Wait; estimate.By.IsZero() && wait.MostPods > 0 {
-		past := waiting.Estimate{Reason: waiting.FewSamples}
-		if wait.Known && waits.Since != nil {
-			past = waiting.ByPastWaits(m.now, waits.Since.Time, wait.P50, wait.P90)
-		}
-		if !past.By.IsZero() || estimate.IsZero() {
-			estimate = past
-		}
+	case gang != nil && gang.Position > 0 && m.seen.Queue == nil:
+		// That of a new job in the operator's queue is zero for a moment.
+		estimate = gang.Start
+	case wait.Known && waits.Since != nil:
+		estimate = waiting.ByPastWaits(m.now, waits.Since.Time, wait.P50, wait.P90)
+	case wait.MostPods > 0:
+		estimate = waiting.Estimate{Reason: waiting.FewSamples}
 	}
 	if estimate.IsZero() {
 		return nil
@@ -85,11 +83,19 @@ func (m maker) noEstimate(estimate waiting.Estimate) string {
 	case waiting.Autoscaled:
 		return "the autoscaler may add nodes at any time"
 	case waiting.FewSamples:
-		return fmt.Sprintf("only %s of %d to %d pods waited here before, %d are needed", phrase.Count(wait.Samples, "job"), wait.FewestPods, wait.MostPods, waiting.MinSamples)
+		return fmt.Sprintf("only %s of %d to %d pods waited here before, %d are needed%s", phrase.Count(wait.Samples, "job"), wait.FewestPods, wait.MostPods, waiting.MinSamples, m.notByDeadlines())
 	case waiting.WaitedLonger:
-		return fmt.Sprintf("it has waited longer than nine in ten of the last %s of %d to %d pods", phrase.Count(wait.Samples, "job"), wait.FewestPods, wait.MostPods)
+		return fmt.Sprintf("it has waited longer than nine in ten of the last %s of %d to %d pods%s", phrase.Count(wait.Samples, "job"), wait.FewestPods, wait.MostPods, m.notByDeadlines())
 	}
 	return "the reason is unknown"
+}
+
+// notByDeadlines explains why the deadlines of running jobs do not bound the start of a job in a queue; empty for any other.
+func (m maker) notByDeadlines() string {
+	if m.seen.Queue == nil {
+		return ""
+	}
+	return "; deadlines of running jobs are not used, because it is unknown which other queues share the quota"
 }
 
 // otherJob names another job to the users of this one: by its name only within the namespace.

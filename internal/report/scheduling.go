@@ -20,6 +20,9 @@ func (m maker) scheduling() *v1alpha1.SchedulingStatus {
 	if m.outcome.Finish != nil || m.outcome.Phase == v1alpha1.PhaseRunning || m.outcome.Phase == v1alpha1.PhaseSuspended || m.outcome.Reason == codes.ValidationError {
 		return nil
 	}
+	if m.outcome.Reason == codes.WaitingForQuota {
+		return m.waitsForQuota()
+	}
 	if m.seen.Gang != nil {
 		return m.gang(*m.seen.Gang)
 	}
@@ -27,13 +30,6 @@ func (m maker) scheduling() *v1alpha1.SchedulingStatus {
 	waits.Placed, waits.Wanted = m.placed()
 	if waits.Placed >= waits.Wanted {
 		return nil
-	}
-	if m.outcome.Reason == codes.WaitingForQuota {
-		waits.Message = phrase.Limit(m.outcome.Message, maxQueueMessage)
-		if turn := m.seen.QuotaTurn; turn != nil && turn.Position > 0 {
-			waits.Position, waits.PositionScope = new(turn.Position), "among jobs waiting for quota in this namespace (approximate)"
-		}
-		return &waits
 	}
 	waits.Message = fmt.Sprintf("%d of %d pods scheduled.", waits.Placed, waits.Wanted)
 	if n := len(m.evidence.Nodes); n > 0 && m.evidence.NodesLeft == 0 {
@@ -57,6 +53,20 @@ func (m maker) placed() (placed, wanted int32) {
 		}
 	}
 	return placed, wanted
+}
+
+// waitsForQuota is the job's place among those that wait for the quotas of its namespace. It waits for places only afterwards, but keeps
+// how often it was put back.
+func (m maker) waitsForQuota() *v1alpha1.SchedulingStatus {
+	waits := v1alpha1.SchedulingStatus{Message: phrase.Limit(m.outcome.Message, maxQueueMessage), ObservedAt: at(m.now)}
+	waits.Placed, waits.Wanted = m.placed()
+	if turn := m.seen.QuotaTurn; turn != nil && turn.Position > 0 {
+		waits.Position, waits.PositionScope = new(turn.Position), "among jobs waiting for quota in this namespace (approximate)"
+	}
+	if gang := m.seen.Gang; gang != nil && gang.Attempts > 0 {
+		waits.Attempts, waits.EvictedAt, waits.NextTry = gang.Attempts, at(gang.EvictedAt), at(gang.NextTry)
+	}
+	return &waits
 }
 
 // gang is how far the places of a job's pods have come that are placed together; nil once they have them.

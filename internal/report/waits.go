@@ -76,7 +76,8 @@ func lasting(took time.Duration) string {
 }
 
 // waited is how long the job waited until it was let in for the first time; nil where it never was, or had nothing to
-// wait for. What it waits after it was put out again depends on others than those that wait at first.
+// wait for. What it waits after it was put out again depends on others than those that wait at first. A job that waits for quota has
+// not begun to wait for places.
 func (m maker) waited(status v1alpha1.JobReportStatus) *v1alpha1.Waited {
 	if m.before.Waited != nil {
 		return m.before.Waited
@@ -88,7 +89,7 @@ func (m maker) waited(status v1alpha1.JobReportStatus) *v1alpha1.Waited {
 		return nil
 	case queue != nil && queue.Admitted:
 		waited.Backend, waited.Queue, phase = queue.Backend, queue.Name, v1alpha1.PhaseQueued
-	case queue == nil && gang != nil && !gang.Waits():
+	case queue == nil && gang != nil && !gang.Waits() && len(m.seen.Shortages) == 0:
 		waited.Backend, waited.Queue, phase = gang.Backend, m.job.Gang.Queue, v1alpha1.PhaseGangScheduling
 	default:
 		return nil

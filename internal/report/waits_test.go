@@ -81,25 +81,34 @@ func TestEstimates(t *testing.T) {
 		start waiting.Estimate
 		wait  jobstate.Wait
 	}{
-		"Expected start: before 2026-11-21 10:30 UTC, by the deadlines of the jobs before it.":                                                           {waiting.Estimate{By: at(30), Basis: waiting.Deadlines}, many},
-		"Expected start: 2026-11-21 10:10 to 10:30 UTC, by the usual durations of the jobs before it.":                                                   {waiting.Estimate{From: at(10), By: at(30), Basis: waiting.Durations}, few},
-		"Expected start: 2026-11-21 10:10 to 2026-11-22 14:00 UTC, by the deadlines and usual durations of the jobs before it.":                          {waiting.Estimate{From: at(10), By: at(28 * 60), Basis: waiting.DeadlinesAndDurations}, few},
-		"Expected start: 2026-11-21 10:30 UTC, there is room for it.":                                                                                    {waiting.Estimate{From: at(30), By: at(30)}, few},
-		"No estimate of the start: the job large before it has no deadline (activeDeadlineSeconds), and fewer than 10 similar jobs have succeeded.":      {waiting.Estimate{Reason: waiting.NoDeadline, Other: here}, few},
-		"No estimate of the start: a job of another namespace before it runs longer than similar jobs did, and has no deadline (activeDeadlineSeconds).": {waiting.Estimate{Reason: waiting.Overdue, Other: elsewhere}, few},
-		"No estimate of the start: the pods of the job large before it stay when it ends (cleanPodPolicy: None).":                                        {waiting.Estimate{Reason: waiting.PodsStay, Other: here}, few},
-		"No estimate of the start: other pods than those of the jobs before it use the capacity.":                                                        {waiting.Estimate{Reason: waiting.NotReleased}, few},
-		"No estimate of the start: there is none for a job of another namespace before it.":                                                              {waiting.Estimate{Reason: waiting.NoneAhead, Other: elsewhere}, few},
-		"No estimate of the start: the autoscaler may add nodes at any time.":                                                                            {waiting.Estimate{Reason: waiting.Autoscaled}, few},
-		"No estimate of the start: only 3 jobs of 2 to 8 pods waited here before, 10 are needed.":                                                        {waiting.Estimate{}, few},
-		"Expected start: 2026-11-21 11:00 to 12:00 UTC, by the waits of the last 23 jobs of 2 to 8 pods.":                                                {waiting.Estimate{Reason: waiting.NoDeadline, Other: here}, many},
+		"Expected start: before 2026-11-21 10:30 UTC, by the deadlines of the jobs before it.":                                                                   {waiting.Estimate{By: at(30), Basis: waiting.Deadlines}, many},
+		"Expected start: 2026-11-21 10:10 to 10:30 UTC, by the usual durations of the jobs before it.":                                                           {waiting.Estimate{From: at(10), By: at(30), Basis: waiting.Durations}, few},
+		"Expected start: 2026-11-21 10:10 to 2026-11-22 14:00 UTC, by the deadlines and usual durations of the jobs before it.":                                  {waiting.Estimate{From: at(10), By: at(28 * 60), Basis: waiting.DeadlinesAndDurations}, few},
+		"Expected start: 2026-11-21 10:30 UTC, there is room for it.":                                                                                            {waiting.Estimate{From: at(30), By: at(30)}, few},
+		"No estimate of the start: the job large before it has no deadline (activeDeadlineSeconds), and fewer than 10 similar jobs have succeeded.":              {waiting.Estimate{Reason: waiting.NoDeadline, Other: here}, few},
+		"No estimate of the start: a job of another namespace before it runs longer than similar jobs did, and has no deadline (activeDeadlineSeconds).":         {waiting.Estimate{Reason: waiting.Overdue, Other: elsewhere}, few},
+		"No estimate of the start: the pods of the job large before it stay when it ends (cleanPodPolicy: None).":                                                {waiting.Estimate{Reason: waiting.PodsStay, Other: here}, few},
+		"No estimate of the start: other pods than those of the jobs before it use the capacity.":                                                                {waiting.Estimate{Reason: waiting.NotReleased}, few},
+		"No estimate of the start: there is none for a job of another namespace before it.":                                                                      {waiting.Estimate{Reason: waiting.NoneAhead, Other: elsewhere}, few},
+		"No estimate of the start: the autoscaler may add nodes at any time.":                                                                                    {waiting.Estimate{Reason: waiting.Autoscaled}, few},
+		"No estimate of the start: only 3 jobs of 2 to 8 pods waited here before, 10 are needed.":                                                                {waiting.Estimate{}, few},
+		"No estimate of the start: there is none for the job large before it.":                                                                                   {waiting.Estimate{Reason: waiting.NoneAhead, Other: here}, many},
+		"No estimate of the start: a job of another namespace before it has no deadline (activeDeadlineSeconds), and fewer than 10 similar jobs have succeeded.": {waiting.Estimate{Reason: waiting.NoDeadline, Other: elsewhere}, many},
+		"Expected start: 2026-11-21 11:00 to 12:00 UTC, by the waits of the last 23 jobs of 2 to 8 pods.":                                                        {waiting.Estimate{}, many},
 	} {
 		h := &history{t: t, job: job(3, func(j *mpi.Job) { j.Namespace = "ns" })}
 		gang := jobstate.GangState{Backend: "embedded", Hold: true, Wanted: 4, Position: 1, Start: c.start, Since: mpitest.Now}
+		if c.start.IsZero() {
+			gang.Backend, gang.Position = "volcano", 0
+		}
 		got := h.pass(0, jobstate.Observed{Gang: &gang}, jobstate.Evidence{Wait: c.wait}).Status.Scheduling.Estimate
 		if got == nil || got.Message != want {
 			t.Errorf("got  %+v\nwant %s", got, want)
 		}
+	}
+	isNew := jobstate.GangState{Backend: "embedded", Hold: true, Wanted: 4, Position: 2, Since: mpitest.Now}
+	if got := (&history{t: t, job: job(3)}).pass(0, jobstate.Observed{Gang: &isNew}, jobstate.Evidence{Wait: many}).Status.Scheduling.Estimate; got != nil {
+		t.Errorf("before the jobs ahead of it were looked at, a job starts %+v", got)
 	}
 	never := &history{t: t, job: job(3)}
 	gang := jobstate.GangState{Backend: "embedded", Hold: true, Never: true, Start: waiting.Estimate{By: at(30)}}
@@ -110,12 +119,42 @@ func TestEstimates(t *testing.T) {
 
 // TestWaitForQuota: a job that waits for quota knows its place, since when it waits, and when it is expected to start.
 func TestWaitForQuota(t *testing.T) {
-	h := &history{t: t, job: job(3)}
 	short := []quota.Shortage{{Quota: "team", Resource: corev1.ResourcePods, Hard: resource.MustParse("5"), Used: resource.MustParse("4"), Asked: resource.MustParse("4")}}
 	turn := &jobstate.Turn{Position: 2, Start: waiting.Estimate{By: mpitest.Now.Add(time.Hour), Basis: waiting.Deadlines}}
-	h.pass(0, jobstate.Observed{Shortages: short, QuotaTurn: turn}, jobstate.Evidence{})
-	got := h.pass(20*time.Second, jobstate.Observed{Shortages: short, QuotaTurn: turn}, jobstate.Evidence{})
-	mpitest.Golden(t, "waits-for-quota", got.Status.Scheduling)
+	for name, gang := range map[string]*jobstate.GangState{
+		"nothing places it":           nil,
+		"it is placed by default":     {Backend: "embedded", Wanted: 4, Starting: true},
+		"it asked to be placed":       {Backend: "embedded", Wanted: 4, Since: mpitest.Now},
+		"another scheduler places it": {Backend: "volcano", Wanted: 4, Since: mpitest.Now, Position: 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{t: t, job: job(3)}
+			h.pass(0, jobstate.Observed{Shortages: short, QuotaTurn: turn, Gang: gang}, jobstate.Evidence{})
+			got := h.pass(20*time.Second, jobstate.Observed{Shortages: short, QuotaTurn: turn, Gang: gang}, jobstate.Evidence{})
+			mpitest.Golden(t, "waits-for-quota", got.Status.Scheduling)
+			if got.Status.Waited != nil {
+				t.Errorf("it has waited %+v, and waits", got.Status.Waited)
+			}
+			refused := []jobstate.Refusal{{Kind: "Service", Name: "pi", Message: "no"}}
+			seen := jobstate.Observed{Now: mpitest.Now, Shortages: short, Gang: gang}
+			out := jobstate.Judge(h.job, seen).Refused(h.job, refused)
+			if waited := report.Make(h.job, seen, jobstate.Evidence{}, out, nil, h.last).Status.Waited; waited != nil {
+				t.Errorf("while an object is refused it has waited %+v", waited)
+			}
+		})
+	}
+}
+
+// TestWaitForQuotaKeepsAttempts: how often a job was put back is known while it waits for quota, and after it.
+func TestWaitForQuotaKeepsAttempts(t *testing.T) {
+	h := &history{t: t, job: job(3)}
+	short := []quota.Shortage{{Quota: "team", Resource: corev1.ResourcePods, Hard: resource.MustParse("5"), Used: resource.MustParse("4"), Asked: resource.MustParse("4")}}
+	at := mpitest.Now.Add(-time.Minute)
+	gang := &jobstate.GangState{Backend: "embedded", Wanted: 4, Since: at, Attempts: 2, EvictedAt: at, NextTry: at.Add(30 * time.Second)}
+	told := h.pass(0, jobstate.Observed{Shortages: short, Gang: gang}, jobstate.Evidence{}).Status.Scheduling
+	if told == nil || told.Attempts != 2 || !told.EvictedAt.Time.Equal(at) || !told.NextTry.Time.Equal(at.Add(30*time.Second)) {
+		t.Errorf("it waits as %+v", told)
+	}
 }
 
 // TestWritesOfWaiting: another estimate is written at most every half a minute, and nothing but the time every five
