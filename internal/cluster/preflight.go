@@ -210,7 +210,7 @@ func (c *Cluster) dryRun(ctx context.Context, job mpi.Job, of probe) (Preflight,
 		errs, warnings := of.podErrors(job, status.Status().Details)
 		return Preflight{Errs: errs, Warnings: warnings}, nil
 	case apierrors.IsForbidden(err):
-		if refused := of.permanentRefusal(job, status.Status().Message); refused != nil {
+		if refused := of.permanentRefusal(job, status.Status().Message, func() string { return c.existingPriorityClasses(ctx) }); refused != nil {
 			return Preflight{Refused: field.ErrorList{refused}}, nil
 		}
 		return Preflight{Warnings: []string{of.at.String() + ": the API server currently refuses the pod: " + preflightPod.ReplaceAllString(status.Status().Message, "")}}, nil
@@ -273,8 +273,9 @@ var (
 	priority     = regexp.MustCompile(`the integer value of priority \((-?\d+)\) must not be provided in pod spec`)
 )
 
-// permanentRefusal returns the error for a permanent refusal; nil if it may be temporary.
-func (p probe) permanentRefusal(job mpi.Job, message string) *field.Error {
+// permanentRefusal returns the error for a permanent refusal; nil if it may be temporary. existingClasses returns a clause about the
+// priority classes that exist.
+func (p probe) permanentRefusal(job mpi.Job, message string, existingClasses func() string) *field.Error {
 	if given := priority.FindStringSubmatch(message); given != nil {
 		return field.Invalid(p.at.Child("spec", "priority"), given[1], "is computed from the priority class; remove it and set priorityClassName")
 	}
@@ -284,7 +285,7 @@ func (p probe) permanentRefusal(job mpi.Job, message string) *field.Error {
 		if job.Gang.PriorityClass == class[1] {
 			at = job.Fields.Gang.Child("priorityClass")
 		}
-		return field.Invalid(at, class[1], "priority class does not exist; list the existing ones with kubectl get priorityclasses")
+		return field.Invalid(at, class[1], "priority class does not exist; "+existingClasses())
 	case size != "":
 		return field.Forbidden(p.containers, fmt.Sprintf("a LimitRange of the namespace %s does not allow pods of this size: %s; set sizes that it allows (kubectl -n %s describe limitrange)",
 			job.Namespace, strings.Trim(size, "[]"), job.Namespace))

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +41,49 @@ func TestRefusalOfThePod(t *testing.T) {
 		if strings.Contains(warning, "preflight-") || !strings.HasSuffix(warning, "currently refuses the pod: no token") {
 			t.Errorf("the warning is %q", warning)
 		}
+	}
+}
+
+// TestUnknownPriorityClass: a refusal names the classes that a user may choose, since the roles for users include no right to list them.
+func TestUnknownPriorityClass(t *testing.T) {
+	var many []string
+	for i := range 12 {
+		many = append(many, fmt.Sprintf("c%02d", i))
+	}
+	for name, test := range map[string]struct {
+		classes []string
+		err     error
+		want    string
+	}{
+		"some":         {classes: []string{"high", "batch", "system-node-critical"}, want: "those that exist: batch, high"},
+		"many":         {classes: many, want: "those that exist: c00, c01, c02, c03, c04, c05, c06, c07, c08, c09 and 2 more"},
+		"none of ours": {classes: []string{"system-node-critical"}, want: "the cluster has none for jobs, so leave it out"},
+		"unknown":      {err: errors.New("down"), want: "ask the cluster administrator which ones exist"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var classes []client.Object
+			for _, class := range test.classes {
+				classes = append(classes, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: class}})
+			}
+			api := mpitest.FakeAPI().WithObjects(classes...).WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+					return apierrors.NewForbidden(corev1.Resource("pods"), "preflight-", errors.New("no PriorityClass with name nosuch was found"))
+				},
+				List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+					if _, isClasses := list.(*metav1.PartialObjectMetadataList); isClasses && test.err != nil {
+						return test.err
+					}
+					return api.List(ctx, list, options...)
+				},
+			}).Build()
+			found := cluster.New(api, api, nil, clock.RealClock{}).Preflight(t.Context(), mpitest.Job(2), plan.Settings{})
+			if len(found.Refused) == 0 {
+				t.Fatalf("it is not refused: %+v", found)
+			}
+			if got, want := found.Refused[0].Detail, "priority class does not exist; "+test.want; got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
 	}
 }
 

@@ -23,7 +23,7 @@ var (
 	)
 	PriorityClassMissing = notAdmitted("PriorityClass {name} does not exist",
 		v1alpha1.Remedy{Text: "Correct or remove the name in the job.", Action: "{field}.spec.priorityClassName"},
-		v1alpha1.Remedy{Text: "See the classes that exist.", Action: "kubectl get priorityclasses"},
+		v1alpha1.Remedy{Text: "See the classes that exist. If you may not list them, ask the cluster administrator.", Action: "kubectl get priorityclasses"},
 	)
 	RuntimeClassMissing = notAdmitted("RuntimeClass {name} does not exist",
 		v1alpha1.Remedy{Text: "Correct or remove the name in the job. Without it, the nodes' default runtime starts the containers, on many clusters also those with GPUs.", Action: "{field}.spec.runtimeClassName"},

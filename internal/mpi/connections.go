@@ -109,13 +109,7 @@ func ValidateConnections(namespace string, found []Connection, others []string) 
 }
 
 // listKeys joins the first keys and counts the others.
-func listKeys(keys []string) string {
-	const most = 5
-	if more := len(keys) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(keys[:most], ", "), more)
-	}
-	return strings.Join(keys, ", ")
-}
+func listKeys(keys []string) string { return phrase.First(5, keys) }
 
 // ConnectionSources returns the envFrom entries that add the keys of connections to a container's environment. The
 // container's own env and envFrom override them.

@@ -25,6 +25,14 @@ func Count[N int | int32 | int64](n N, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
+// First joins the first names, at most so many, and counts the others.
+func First(most int, names []string) string {
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
 // Capital returns a text with its first letter, if that is ASCII, in upper case.
 func Capital(text string) string {
 	if text == "" {
