@@ -243,7 +243,12 @@ func (g *gathering) judge() jobstate.Outcome {
 	if g.invalid {
 		return jobstate.Invalid(g.job.Ignored)
 	}
-	return g.loaded.Judge(g.job, g.seen)
+	out := g.loaded.Judge(g.job, g.seen)
+	if out.Phase == v1alpha1.PhaseSuspended && g.job.Queue != "" && g.seen.Queue == nil {
+		// On a cluster, it would not have found Kueue.
+		out.Message = fmt.Sprintf("Suspended. The job names queue %s. Whether it waits there, and for what, is unknown: the files do not contain its Workload.", g.job.Queue)
+	}
+	return out
 }
 
 // started returns what was observed, with the time at which the operator has first seen the job: just after it was created. In a

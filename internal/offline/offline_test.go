@@ -246,6 +246,35 @@ func TestTime(t *testing.T) {
 	}
 }
 
+// TestPredictionsAreNoTimes: what an object expects or plans was not seen when it was saved.
+func TestPredictionsAreNoTimes(t *testing.T) {
+	const seen = "2026-01-02T10:00:20Z"
+	for name, object := range map[string]string{
+		"an estimate of the start": `{apiVersion: mpi.opendatahub.io/v1alpha1, kind: JobReport, metadata: {name: train-mpijob, namespace: team}, status: {scheduling: {observedAt: "` + seen + `", estimate: {from: "2030-01-01T00:00:00Z", by: "2030-01-02T00:00:00Z"}}}}`,
+		"an estimate of the end":   `{apiVersion: mpi.opendatahub.io/v1alpha1, kind: JobReport, metadata: {name: train-mpijob, namespace: team}, status: {runningTime: "` + seen + `", endEstimate: {by: "2030-01-02T00:00:00Z"}}}`,
+		"the next attempt":         `{apiVersion: mpi.opendatahub.io/v1alpha1, kind: JobReport, metadata: {name: train-mpijob, namespace: team}, status: {scheduling: {evictedAt: "` + seen + `", nextTry: "2030-01-01T00:00:00Z"}}}`,
+		"the end of kept logs":     `{apiVersion: mpi.opendatahub.io/v1alpha1, kind: JobReport, metadata: {name: train-mpijob, namespace: team}, status: {completionTime: "` + seen + `", completeLogs: {expires: "2030-01-01T00:00:00Z"}}}`,
+		"the end of a backoff":     `{apiVersion: kueue.x-k8s.io/v1beta2, kind: Workload, metadata: {name: w, namespace: team}, status: {conditions: [{type: Evicted, status: "True", lastTransitionTime: "` + seen + `"}], requeueState: {count: 1, requeueAt: "2030-01-01T00:00:00Z"}}}`,
+	} {
+		if got := read(t, write(t, map[string]string{"a.yaml": job + "---\n" + object})).Time().UTC().Format(time.RFC3339); got != seen {
+			t.Errorf("%s: the files are of %s, want %s", name, got, seen)
+		}
+	}
+}
+
+// TestQueuedWithoutWorkload: files without the Workload of a job do not tell that Kueue is not installed.
+func TestQueuedWithoutWorkload(t *testing.T) {
+	queued := strings.Replace(strings.Replace(job, "uid: u1,", "uid: u1, labels: {kueue.x-k8s.io/queue-name: big},", 1), "spec:\n", "spec:\n  runPolicy: {suspend: true}\n", 1)
+	found := diagnoseOne(t, read(t, write(t, map[string]string{"a.yaml": queued})))
+	const want = "Suspended. The job names queue big. Whether it waits there, and for what, is unknown: the files do not contain its Workload."
+	if got := found.Report.Status.Message; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if !slices.ContainsFunc(found.Missing, func(text string) bool { return strings.HasPrefix(text, "The Workload of queue big") }) {
+		t.Errorf("the files lack %q", found.Missing)
+	}
+}
+
 func TestLogNames(t *testing.T) {
 	tests := map[string]logKey{
 		"pi-launcher-x.log":                            {pod: "pi-launcher-x"},

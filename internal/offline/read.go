@@ -170,15 +170,21 @@ func (s *Saved) addFields(fields map[string]any) (wrong []string) {
 	return nil
 }
 
+// notPast are fields whose times are no observations: users write them, or they predict or plan something, as estimates, the next
+// attempt of a job that was put back, and the end of what is kept for a time.
+var notPast = map[string]bool{
+	"spec": true, "annotations": true, "data": true,
+	"estimate": true, "endEstimate": true, "nextTry": true, "expires": true, "requeueState": true,
+}
+
 // latestIn returns the latest of a time and the times in the metadata and the status of an object.
 func latestIn(value any, latest time.Time) time.Time {
 	switch value := value.(type) {
 	case map[string]any:
 		for name, field := range value {
-			if name == "spec" || name == "annotations" || name == "data" {
-				continue // users write times there
+			if !notPast[name] {
+				latest = latestIn(field, latest)
 			}
-			latest = latestIn(field, latest)
 		}
 	case []any:
 		for _, entry := range value {
