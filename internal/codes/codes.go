@@ -24,11 +24,13 @@ const (
 
 // A queue holds the job back.
 const (
-	QueueNeverFits     Code = "QueueNeverFits"
-	QueueLacksResource Code = "QueueLacksResource"
-	QueueLacksNodes    Code = "QueueLacksNodes"
-	QueueUnusable      Code = "QueueUnusable"
-	QueueGaveUp        Code = "QueueGaveUp"
+	QueueNeverFits       Code = "QueueNeverFits"
+	QueueLacksResource   Code = "QueueLacksResource"
+	QueueLacksNodes      Code = "QueueLacksNodes"
+	QueueUnusable        Code = "QueueUnusable"
+	QueuePriorityMissing Code = "QueuePriorityMissing"
+	WorkloadMissing      Code = "WorkloadMissing"
+	QueueGaveUp          Code = "QueueGaveUp"
 )
 
 // The pods are to be placed together, and are not.

@@ -97,6 +97,8 @@ var meanings = map[Code]string{
 	QueueLacksResource:     "The queue of the job has no quota for a resource that its pods request, so waiting does not help.",
 	QueueLacksNodes:        "The queue of the job has no nodes that its pods accept, by their node selector, affinity, tolerations or topology.",
 	QueueUnusable:          "The queue of the job cannot admit it: the queue does not exist, is stopped, or is misconfigured.",
+	QueuePriorityMissing:   "The WorkloadPriorityClass that the label kueue.x-k8s.io/priority-class of the job names does not exist, so that Kueue does not queue the job.",
+	WorkloadMissing:        "Kueue has created no Workload for the job for a minute: it does not run, does not manage this kind or namespace, or refuses the job.",
 	QueueGaveUp:            "Kueue deactivated the job's Workload, usually because the pods did not start in time too often.",
 	Evicted:                "A pod was evicted, for example because its node ran out of memory or disk space. An MPI program ends when it loses a worker.",
 	Preempted:              "Pods of the job were preempted by pods with a higher priority.",

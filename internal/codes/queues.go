@@ -39,6 +39,22 @@ var queues = []Entry{
 		},
 	},
 	{
+		Code: QueuePriorityMissing, Phase: v1alpha1.PhaseQueued, Severity: v1alpha1.SeverityError,
+		Summary: "Kueue does not queue the job: {said}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Set the label to a class that exists. The job is then queued automatically.", Action: "kubectl -n {namespace} label {kindLower} {job} --overwrite kueue.x-k8s.io/priority-class=CLASS"},
+			{Text: "Or ask the cluster administrator to create the class."},
+		},
+	},
+	{
+		Code: WorkloadMissing, Phase: v1alpha1.PhaseQueued, Severity: v1alpha1.SeverityWarning,
+		Summary: "The job is in no queue: {said}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check the labels of the job, and its events.", Action: "kubectl -n {namespace} describe {kindLower} {job}"},
+			{Text: "Ask the cluster administrator what the log of Kueue says about the job, and whether Kueue runs, and manages jobs of this kind (integrations.frameworks of its configuration) in this namespace (managedJobsNamespaceSelector)."},
+		},
+	},
+	{
 		Code: QueueGaveUp, Phase: v1alpha1.PhaseQueued, Severity: v1alpha1.SeverityError,
 		Summary: "Queue {queue} deactivated the job's Workload: {said}",
 		Remedies: []v1alpha1.Remedy{

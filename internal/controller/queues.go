@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -41,6 +43,9 @@ type queues struct {
 	// changes are objects of Workloads that changed, by the kind of their job.
 	changes   map[string]chan event.GenericEvent
 	positions *positions
+	// priorities are Kueue's priority classes, and without has since when a job has no Workload.
+	priorities *priorities
+	without    *jobTimes
 }
 
 // addQueues reads the Workloads of jobs of some kinds from when Kueue is installed, which may be later.
@@ -57,7 +62,7 @@ func addQueues(ctx context.Context, m manager.Manager, config *rest.Config, name
 	if err != nil {
 		return nil, fmt.Errorf("set up asking Kueue for positions: %w", err)
 	}
-	q.positions = newPositions(core.RESTClient())
+	q.positions, q.priorities, q.without = newPositions(core.RESTClient()), &priorities{live: m.GetAPIReader()}, &jobTimes{}
 	err = m.Add(whenInstalled(m, "Kueue", workloadKinds, func(ctx context.Context) error {
 		time.AfterFunc(cacheTimeout, func() { close(q.overdue) })
 		return q.start(ctx, m, config, namespaces)
@@ -140,11 +145,46 @@ func (q *queues) observe(ctx context.Context, job mpi.Job, now time.Time) (*kueu
 		return nil, nil, err
 	}
 	state := kueue.FromKueue(job.Queue, workload, nil)
+	waits := workload == nil && job.Lifecycle.Suspended && !job.SuspendedInQueue
+	if since := q.without.of(job.ID(), waits, now); waits && now.Sub(since) >= kueue.WorkloadTime {
+		state = kueue.WithoutWorkload(job, since, q.priorities.names(ctx, now))
+	}
 	if workload != nil && !state.Admitted && !state.Never {
 		queue := types.NamespacedName{Namespace: job.Namespace, Name: state.Name}
 		state = kueue.FromKueue(job.Queue, workload, q.positions.positionOf(ctx, queue, workload.Name, now))
 	}
 	return workload, &state, nil
+}
+
+// forget drops what is kept of a job that is gone.
+func (q *queues) forget(job mpi.ID) { q.without.of(job, false, time.Time{}) }
+
+// priorities are the names of Kueue's priority classes, as they were at a time.
+type priorities struct {
+	live client.Reader
+
+	mu    sync.Mutex
+	at    time.Time
+	known []string
+}
+
+// prioritiesTTL is how long they are used as they were read.
+const prioritiesTTL = 30 * time.Second
+
+// names returns them; nil if they cannot be read.
+func (p *priorities) names(ctx context.Context, now time.Time) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if age := now.Sub(p.at); p.at.IsZero() || age < 0 || age >= prioritiesTTL {
+		ctx, cancel := context.WithTimeout(ctx, positionsTimeout)
+		defer cancel()
+		names, err := cluster.Names(ctx, p.live, kueue.PriorityClassListKind)
+		if err != nil {
+			log.FromContext(ctx).V(1).Info("Kueue's priority classes are unknown", "error", err.Error())
+		}
+		p.at, p.known = now, names
+	}
+	return p.known
 }
 
 // workload returns the Workload that Kueue created for a job; nil if there is none yet.

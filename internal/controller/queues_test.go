@@ -1,14 +1,76 @@
 package controller
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
+
+// TestWithoutWorkload: a job that waits for its Workload for more than a minute says so, and names a class that does not exist. The classes
+// are read every half a minute for all jobs.
+func TestWithoutWorkload(t *testing.T) {
+	filled := make(chan struct{})
+	close(filled)
+	read := 0
+	api := mpitest.FakeAPI().WithInterceptorFuncs(interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			if classes, is := list.(*metav1.PartialObjectMetadataList); is {
+				read++
+				classes.Items = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "low"}}, {ObjectMeta: metav1.ObjectMeta{Name: "high"}}}
+			}
+			return nil
+		},
+	}).Build()
+	none := "Kueue has not created a Workload yet"
+	late := "Kueue has created no Workload since 2026-11-21 10:00:00 UTC"
+	for name, test := range map[string]struct {
+		change func(*mpi.Job)
+		after  time.Duration
+		want   string
+		never  bool
+	}{
+		"at first":               {after: 59 * time.Second, want: none},
+		"after a minute":         {after: time.Minute, want: late, never: true},
+		"it names no such class": {change: func(j *mpi.Job) { j.QueuePriority = "nosuch" }, after: time.Minute, want: late + ": WorkloadPriorityClass nosuch does not exist (those that exist: high, low)", never: true},
+		"it runs":                {change: func(j *mpi.Job) { j.Lifecycle.Suspended = false }, after: time.Hour, want: none},
+		"its user suspends it":   {change: func(j *mpi.Job) { j.SuspendedInQueue = true }, after: time.Hour, want: none},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := queues{known: true, filled: filled, workloads: api, priorities: &priorities{live: api}, without: &jobTimes{}}
+			job := mpitest.Job(2, func(j *mpi.Job) { j.Queue, j.Lifecycle.Suspended = "team-a", true })
+			if test.change != nil {
+				test.change(&job)
+			}
+			read = 0
+			for _, after := range []time.Duration{0, test.after, test.after + 29*time.Second} {
+				_, state, err := q.observe(t.Context(), job, mpitest.Now.Add(after))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if after == test.after && (state.Message != test.want || state.Never != test.never) {
+					t.Errorf("after %s: %+v", after, state)
+				}
+			}
+			if read > 1 {
+				t.Errorf("the classes were read %d times", read)
+			}
+			q.forget(job.ID())
+			if _, state, _ := q.observe(t.Context(), job, mpitest.Now.Add(2*time.Hour)); state.Never {
+				t.Errorf("a new job of the same name: %+v", state)
+			}
+		})
+	}
+}
 
 // TestQueueBeforeWorkloadsAreRead: a job in a queue of which nothing is known yet waits there, unless Kueue is not installed.
 func TestQueueBeforeWorkloadsAreRead(t *testing.T) {

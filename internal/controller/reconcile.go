@@ -117,6 +117,7 @@ func (r *reconciler) release(ctx context.Context, g gathered) error {
 // forget closes the report of a job that no longer exists or is being deleted, and drops its reservations.
 func (r *reconciler) forget(ctx context.Context, key types.NamespacedName) error {
 	r.gangs.forget(mpi.ID{Kind: r.kind.Name(), Namespace: key.Namespace, Name: key.Name})
+	r.queues.forget(mpi.ID{Kind: r.kind.Name(), Namespace: key.Namespace, Name: key.Name})
 	r.quotas.forgetJob(r.kind.Name(), key)
 	return asOutdated(r.reporter.Close(ctx, r.kind.Name(), key, ""))
 }

@@ -32,7 +32,15 @@ func queued(p *input) []Finding {
 	if code == codes.QueueLacksResource && p.Job.RDMA.Optional && lacksRDMA(p.Job, cmp.Or(queue.Why, queue.Message)) {
 		values["rdma"] = " Without RDMA, ranks communicate over TCP."
 	}
-	return []Finding{p.find(code, nil, values, "Queue: "+queue.Reason+": "+queue.Message)}
+	evidence := []string{"Queue: " + queue.Reason + ": " + queue.Message}
+	if code == codes.WorkloadMissing {
+		for _, event := range p.Evidence.Events {
+			if event.Warning {
+				evidence = append(evidence, facts.EventLine(event))
+			}
+		}
+	}
+	return []Finding{p.find(code, nil, values, evidence...)}
 }
 
 // lacksRDMA reports whether a text names an RDMA resource that the job's pods request.
@@ -51,5 +59,5 @@ func lacksRDMA(job mpi.Job, text string) bool {
 // (kueue/apis/kueue/v1beta2/workload_types.go).
 var queueReasons = map[string]codes.Code{
 	"ExceedsMaxQuota": codes.QueueNeverFits, "NoMatchingFlavor": codes.QueueLacksNodes, "LacksResource": codes.QueueLacksResource,
-	"Deactivated": codes.QueueGaveUp,
+	"Deactivated": codes.QueueGaveUp, "NoPriority": codes.QueuePriorityMissing, "NoWorkload": codes.WorkloadMissing,
 }

@@ -28,7 +28,16 @@ func TestQueues(t *testing.T) {
 	}
 	neverFits := in(kueue.ReasonTimeout, "not all pods were scheduled in time")
 	neverFits.seen.Queue.NeverFits, neverFits.seen.Queue.Never = "Only 2 of 3 pods fit on the cluster's 2 nodes.", false
+	told := in(kueue.ReasonNoWorkload, "Kueue has created no Workload since 2026-11-21 10:00:00 UTC")
+	told.evidence.Events = []jobstate.Event{
+		{Kind: told.job.Kind, Name: "pi", Warning: true, Reason: "ErrWorkloadCompose", Message: "no pod sets", Count: 3},
+		{Kind: told.job.Kind, Name: "pi", Reason: "MPIJobCreated", Message: "created"},
+	}
+	noPriority := in(kueue.ReasonNoPriority, "Kueue has created no Workload since 2026-11-21 10:00:00 UTC: WorkloadPriorityClass nosuch does not exist (those that exist: high, low)")
+	noPriority.seen.Queue.Why = "WorkloadPriorityClass nosuch does not exist (those that exist: high, low)"
 	check(t, map[string]expect{
+		"queue-no-workload": {codes.WorkloadMissing, told},
+		"queue-no-priority": {codes.QueuePriorityMissing, noPriority},
 		"queue-never-fits":  {codes.GangNeverFits, neverFits},
 		"queue-too-small":   {codes.QueueNeverFits, in("ExceedsMaxQuota", "insufficient quota for pods in flavor f, request > maximum capacity (5)")},
 		"queue-lacks-gpus":  {codes.QueueLacksResource, in(kueue.ReasonLacksResource, "resource nvidia.com/gpu unavailable in ClusterQueue")},

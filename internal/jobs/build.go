@@ -23,9 +23,6 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// labelPriority is Kueue's label with the WorkloadPriorityClass of a job.
-const labelPriority = "kueue.x-k8s.io/priority-class"
-
 // Built is a job that is made from a specification.
 type Built struct {
 	Job *unstructured.Unstructured
@@ -183,7 +180,7 @@ func (s Spec) trainJob(runtimeKind string, used trainjob.Runtime) (Built, error)
 		ObjectMeta: s.meta(),
 	}
 	if s.Priority != "" {
-		job.Labels[labelPriority] = s.Priority
+		job.Labels[mpi.LabelQueuePriority] = s.Priority
 	}
 	trainer := &trainjob.Trainer{NumNodes: &s.Workers, Env: s.env(), Command: s.Command}
 	if s.Image != "" {

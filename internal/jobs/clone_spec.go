@@ -301,7 +301,7 @@ func (c *Client) readTrainJob(ctx context.Context, object *unstructured.Unstruct
 		return err
 	}
 	if s.Queue != "" {
-		s.Priority = job.Labels[labelPriority]
+		s.Priority = job.Labels[mpi.LabelQueuePriority]
 	}
 	_, used, err := c.runtime(ctx, job.Namespace, s.Runtime)
 	if err != nil {

@@ -48,6 +48,8 @@ type Job struct {
 	RuntimeVersion string
 	// Queue is the name of the job's Kueue LocalQueue, or "".
 	Queue string
+	// QueuePriority is the name of the job's WorkloadPriorityClass of Kueue, or "".
+	QueuePriority string
 	// WaitForQuota is whether the job waits if its namespace's quota has no room for all of its pods (see
 	// WaitsForQuota).
 	WaitForQuota bool

@@ -167,6 +167,9 @@ const (
 // LabelQueue on a job is the name of its Kueue LocalQueue in the job's namespace.
 const LabelQueue = "kueue.x-k8s.io/queue-name"
 
+// LabelQueuePriority on a job in a queue is the name of its WorkloadPriorityClass of Kueue.
+const LabelQueuePriority = "kueue.x-k8s.io/priority-class"
+
 // LabelTemplate marks a ConfigMap that holds a job as a template for the command line. Its value is "job".
 const LabelTemplate = Group + "/template"
 

@@ -193,6 +193,7 @@ func TestRightsOfAccounts(t *testing.T) {
 		{Group: "kueue.x-k8s.io", Resource: "workloads/status"},
 		{Group: "kueue.x-k8s.io", Resource: "clusterqueues"},
 		{Group: "kueue.x-k8s.io", Resource: "localqueues"},
+		{Group: "kueue.x-k8s.io", Resource: "workloadpriorityclasses"},
 		{Group: "visibility.kueue.x-k8s.io", Resource: "localqueues/pendingworkloads"},
 		{Group: "quota.openshift.io", Resource: "clusterresourcequotas"},
 		{Group: "scheduling.k8s.io", Resource: "podgroups"},

@@ -62,7 +62,7 @@ type converter struct {
 func (c *converter) identity(from *kubeflow.MPIJob) {
 	c.job.APIVersion, c.job.Kind = kubeflow.SchemeGroupVersion.String(), kubeflow.Kind
 	c.job.Namespace, c.job.Name, c.job.UID = from.Namespace, from.Name, from.UID
-	c.job.Queue = from.Labels[mpi.LabelQueue]
+	c.job.Queue, c.job.QueuePriority = from.Labels[mpi.LabelQueue], from.Labels[mpi.LabelQueuePriority]
 	c.job.Generation, c.job.Created, c.job.Authors = from.Generation, from.CreationTimestamp.Time, mpi.AuthorsOf(from)
 	c.job.Lifecycle.Deleting = from.DeletionTimestamp != nil
 	c.job.Lifecycle.Orphaning = slices.Contains(from.Finalizers, metav1.FinalizerOrphanDependents)

@@ -76,7 +76,8 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Namespace, job.Name, job.UID = from.Namespace, from.Name, from.UID
 	job.Generation, job.Created, job.Authors = from.Generation, from.CreationTimestamp.Time, mpi.AuthorsOf(&from)
 	job.Fields, job.Names, job.External = fields, names, true
-	job.Queue, job.Runtime, job.RuntimeVersion = from.Labels[mpi.LabelQueue], from.Spec.RuntimeRef.Name, used.Version
+	job.Queue, job.QueuePriority = from.Labels[mpi.LabelQueue], from.Labels[mpi.LabelQueuePriority]
+	job.Runtime, job.RuntimeVersion = from.Spec.RuntimeRef.Name, used.Version
 	job.Lifecycle.Deleting = from.DeletionTimestamp != nil
 	job.Lifecycle.Suspended = ptr.Deref(from.Spec.Suspend, false)
 	job.Lifecycle.Deadline, job.Lifecycle.DeadlineFrom = from.Spec.ActiveDeadlineSeconds, deadlineFrom(from)
