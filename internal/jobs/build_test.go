@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/openapi"
 	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // small is the smallest valid specification, with changes.
@@ -374,6 +376,26 @@ func (s schemas) Paths() (map[string]openapi.GroupVersion, error) {
 func (s schemas) Schema(string) ([]byte, error) { return []byte(s.text), nil }
 func (s schemas) ServerRelativeURL() string     { return "" }
 func (s schemas) Hash() (string, error)         { return "", nil }
+
+// TestBuildSuspended: jobs of both kinds stay suspended in a queue, also in the namespace's default queue, whose label Kueue adds.
+func TestBuildSuspended(t *testing.T) {
+	t.Parallel()
+	runtime := parsed(t, runtimeText)
+	runtime.SetUID("r")
+	c, _ := newServer(t, runtime)
+	for _, spec := range []Spec{
+		{Name: "train", Namespace: "ns", Image: "i", Command: []string{"x"}, Workers: 1, Suspend: true},
+		{Name: "train", Namespace: "ns", Runtime: "mpi-openmpi", Command: []string{"x"}, Workers: 1, Suspend: true},
+	} {
+		built, err := c.Build(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if job := FromObject(built.Job); !job.Suspended() || built.Job.GetAnnotations()[mpi.AnnotationSuspendInQueue] != "true" {
+			t.Errorf("%s: suspended: %t, annotations %v", job.Kind, job.Suspended(), built.Job.GetAnnotations())
+		}
+	}
+}
 
 func TestBuildTrainJob(t *testing.T) {
 	t.Parallel()

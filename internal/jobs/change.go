@@ -58,8 +58,8 @@ func ChangeNames() []string {
 	return append(slices.Sorted(maps.Keys(setters)), "env.NAME", "label.NAME")
 }
 
-// Apply writes changes into a job, in order, and has a job that is then suspended and in a queue stay suspended there. It fails with
-// InvalidError about the first change that is not possible.
+// Apply writes changes into a job that is to be created, in order, and has a job that is then suspended stay suspended in a queue. It fails
+// with InvalidError about the first change that is not possible.
 func Apply(job *unstructured.Unstructured, changes ...Change) error {
 	for _, change := range changes {
 		if err := applyOne(job, change); err != nil {
@@ -95,10 +95,11 @@ func (c *Client) apply(ctx context.Context, namespace string, job *unstructured.
 // runtimeKind is the path of the kind of a TrainJob's runtime.
 var runtimeKind = []string{"spec", "runtimeRef", "kind"}
 
-// suspendInQueue sets mpi.AnnotationSuspendInQueue on a job that is suspended and in a queue: Kueue resets the field suspend.
+// suspendInQueue sets mpi.AnnotationSuspendInQueue on a job that is suspended: Kueue resets the field suspend, and may add the label of
+// the namespace's default queue to a new job. Without a queue, the annotation has no effect.
 func suspendInQueue(job *unstructured.Unstructured) {
 	suspended, _, err := unstructured.NestedBool(job.Object, editorFor(job.GetKind()).SuspendPath()...)
-	if err == nil && suspended && job.GetLabels()[mpi.LabelQueue] != "" {
+	if err == nil && suspended {
 		annotations := job.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}

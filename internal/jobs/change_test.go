@@ -76,7 +76,7 @@ func TestChanges(t *testing.T) {
 		"a variable of an MPIJob":    {mpiJobText, "env.A=1", []string{"+            env:", "+            - name: A", `+              value: "1"`, "-          - image: old", "+          - env:", "+            - name: A", `+              value: "1"`, "+            image: old"}},
 		"a deadline":                 {trainJobText, "deadline=60", []string{"+  activeDeadlineSeconds: 60"}},
 		"another runtime":            {trainJobText, "runtime=own", []string{"-    name: mpi-openmpi", "+    name: own"}},
-		"suspended":                  {mpiJobText, "suspend=true", []string{"+  runPolicy:", "+    suspend: true"}},
+		"suspended":                  {mpiJobText, "suspend=true", []string{"+  annotations:", `+    mpi.opendatahub.io/suspend-in-queue: "true"`, "+  runPolicy:", "+    suspend: true"}},
 		"any field":                  {mpiJobText, "spec.mpiReplicaSpecs.Worker.template.spec.containers[1].image=new", []string{"-          - image: other", "+          - image: new"}},
 		"an annotation":              {trainJobText, "metadata.annotations[example.com/a]=true", []string{"+  annotations:", `+    example.com/a: "true"`}},
 		"a field with dots":          {trainJobText, "metadata.annotations[example.com/a.b]=c", []string{"+  annotations:", "+    example.com/a.b: c"}},

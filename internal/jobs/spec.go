@@ -299,8 +299,8 @@ func (s Spec) annotations() map[string]string {
 	if s.Profile {
 		annotations[mpi.AnnotationProfile] = "true"
 	}
-	if s.Suspend && s.labels()[mpi.LabelQueue] != "" {
-		// The field suspend is not enough in a queue: Kueue resets it.
+	if s.Suspend {
+		// The field suspend is not enough in a queue: Kueue resets it. It also adds the label of a namespace's default queue.
 		annotations[mpi.AnnotationSuspendInQueue] = "true"
 	}
 	if s.WaitForQuota {

@@ -265,8 +265,8 @@ func (c *Client) setActive(ctx context.Context, job Job, workload *kueue.Workloa
 // changed.
 func (c *Client) setSuspend(ctx context.Context, job Job, suspend bool, dryRun DryRun) error {
 	metadata := map[string]any{"uid": string(job.UID)}
-	if inQueue := suspend && isQueued(job); inQueue != isSuspendedInQueue(job) {
-		metadata["annotations"] = suspensionInQueue(inQueue)
+	if has := isSuspendedInQueue(job); suspend && !has && isQueued(job) || !suspend && has {
+		metadata["annotations"] = suspensionInQueue(suspend)
 	}
 	patch := map[string]any{"metadata": metadata}
 	if err := unstructured.SetNestedField(patch, suspend, editorFor(job.Kind).SuspendPath()...); err != nil {

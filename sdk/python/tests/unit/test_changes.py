@@ -44,7 +44,8 @@ def test_changes_are_those_of_the_command_line(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("queue", [None, "team"])
 def test_a_job_that_is_created_suspended_stays_suspended_in_its_queue(runtime: str | None, queue: str | None) -> None:
     job = MPIJob("train", image="i", command="x", runtime=runtime, queue=queue, suspend=True)
-    annotations = {"mpi.opendatahub.io/suspend-in-queue": "true"} if queue else None
+    # Without the label of a queue, too: Kueue adds that of the namespace's default queue.
+    annotations = {"mpi.opendatahub.io/suspend-in-queue": "true"}
     assert _written.is_suspended(job.manifest)
     assert job.manifest["metadata"].get("annotations") == annotations
     found = {**job.manifest, "metadata": {**job.manifest["metadata"], "namespace": "team", "uid": "u"}}

@@ -154,9 +154,9 @@ def needs_runtime(manifest: Json, changes: Mapping[str, Any]) -> bool:
 
 
 def suspend_in_queue(manifest: Json) -> None:
-    """Set the annotation that suspends a job in a queue if its field suspend is set, which Kueue resets."""
+    """Set the annotation that suspends a job in a queue, also in a default queue, if its field suspend is set."""
     meta = manifest["metadata"]
-    if is_suspended(manifest) and (meta.get("labels") or {}).get(LABEL_QUEUE):
+    if is_suspended(manifest):
         meta["annotations"] = {**(meta.get("annotations") or {}), ANNOTATION_SUSPEND_IN_QUEUE: "true"}
 
 

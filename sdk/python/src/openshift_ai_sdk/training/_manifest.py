@@ -65,8 +65,8 @@ def metadata(spec: JobSpec, namespace: str | None) -> Json:
         annotations[ANNOTATION_RDMA] = spec.rdma
     if spec.profile:
         annotations[ANNOTATION_PROFILE] = "true"
-    if spec.suspend and labels.get(LABEL_QUEUE):
-        # The field suspend is not enough in a queue: Kueue resets it.
+    if spec.suspend:
+        # The field suspend is not enough in a queue: Kueue resets it. It also adds the label of a default queue.
         annotations[ANNOTATION_SUSPEND_IN_QUEUE] = "true"
     if spec.wait_for_quota:
         annotations[ANNOTATION_WAIT_FOR_QUOTA] = "true"

@@ -36,11 +36,11 @@ async def set_suspended(cluster: Cluster, ref: JobRef, to: bool) -> None:
             await suspend_in_queue(cluster, ref, found, workload, to)
             return
     held = is_suspended_in_queue(found)
-    hold = to and queued and not is_for_multikueue(found)
-    if is_suspended(found) != to or (hold and not held) or (held and not to):
+    changes_hold = not held and queued and not is_for_multikueue(found) if to else held
+    if is_suspended(found) != to or changes_hold:
         change: Json = {"metadata": {"uid": uid}, **_changes.suspension(ref.kind, to)}
-        if hold != held:
-            change["metadata"]["annotations"] = {ANNOTATION_SUSPEND_IN_QUEUE: "true" if hold else None}
+        if changes_hold:
+            change["metadata"]["annotations"] = {ANNOTATION_SUSPEND_IN_QUEUE: "true" if to else None}
         await cluster.api.patch(ref.resource, ref.namespace, ref.name, change)
 
 
