@@ -62,6 +62,17 @@ spec:
           - {name: second, image: i, resources: {limits: {nvidia.com/gpu: %[2]d}}}
           containers: [{name: w, image: i}]
 `
+	// Its launcher runs ranks, and it requests accelerators of other vendors, and a network.
+	limitedRanks = `
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: limited}
+spec:
+  runLauncherAsWorker: true
+  mpiReplicaSpecs:
+    Launcher: {template: {spec: {nodeSelector: {pool: %[3]q}, containers: [{name: l, image: i, command: [mpirun, pi]}]}}}
+    Worker: {replicas: %[1]d, template: {spec: {nodeSelector: {pool: %[3]q}, containers: [{name: w, image: i, resources: {limits: {huawei.com/Ascend910: %[2]d, rdma/hca: 8, hugepages-2Mi: 1Gi, memory: 1Gi}}}]}}}
+`
 	// Its workers are in a job of another name.
 	limitedOther = `
 apiVersion: jobset.x-k8s.io/v1alpha2
@@ -145,6 +156,9 @@ func TestLimitsOfNamespaces(t *testing.T) {
 		"MPIJob with a large init container":   {limitedInits, "limited", 4, 3, "mpi", []string{"3 GPUs", "at most 2"}},
 		"MPIJob with a sidecar":                {limitedSidecars, "limited", 4, 1, "mpi", nil},
 		"MPIJob with a sidecar before":         {limitedSidecars, "limited", 4, 2, "mpi", []string{"3 GPUs", "at most 2"}},
+		"MPIJob with ranks in the launcher":    {limitedRanks, "limited", 3, 2, "mpi", nil},
+		"MPIJob with one launcher too many":    {limitedRanks, "limited", 4, 2, "mpi", []string{"Invalid value: 5 with the launcher", "at most 4"}},
+		"MPIJob of too many NPUs":              {limitedRanks, "limited", 3, 3, "mpi", []string{"3 GPUs or other accelerators", "at most 2"}},
 		"TrainJob":                             {limitedTrainJob, "limited", 4, 0, "", nil},
 		"TrainJob of too many nodes":           {limitedTrainJob, "limited", 5, 0, "", []string{"spec.trainer.numNodes", "5", "at most 4"}},
 		"TrainJob without limits":              {limitedTrainJob, "free", 50, 0, "", nil},

@@ -4,6 +4,7 @@ package podspec
 import (
 	"cmp"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -64,10 +65,12 @@ func FillIn(list, from corev1.ResourceList) corev1.ResourceList {
 }
 
 // GPUs returns how many GPUs a container requests; limits count first, as for all extended resources.
-func GPUs(r corev1.ResourceRequirements) (count int64) {
+func GPUs(r corev1.ResourceRequirements) int64 { return countOf(r, IsGPU) }
+
+func countOf(r corev1.ResourceRequirements, counts func(corev1.ResourceName) bool) (count int64) {
 	for _, list := range []corev1.ResourceList{r.Limits, r.Requests} {
 		for name, quantity := range list {
-			if IsGPU(name) {
+			if counts(name) {
 				count += quantity.Value()
 			}
 		}
@@ -80,17 +83,22 @@ func GPUs(r corev1.ResourceRequirements) (count int64) {
 
 // PodGPUs returns how many GPUs a pod requests: those of its containers, or of an init container that requests more. An init container that
 // goes on counts with those that start after it.
-func PodGPUs(spec corev1.PodSpec) int64 {
+func PodGPUs(spec corev1.PodSpec) int64 { return podCount(spec, IsGPU) }
+
+// PodAccelerators returns how many GPUs and other accelerators a pod requests, as PodGPUs does.
+func PodAccelerators(spec corev1.PodSpec) int64 { return podCount(spec, IsAccelerator) }
+
+func podCount(spec corev1.PodSpec, counts func(corev1.ResourceName) bool) int64 {
 	var sidecars, first, main int64
 	for _, c := range spec.InitContainers {
 		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			sidecars += GPUs(c.Resources)
+			sidecars += countOf(c.Resources, counts)
 		} else {
-			first = max(first, sidecars+GPUs(c.Resources))
+			first = max(first, sidecars+countOf(c.Resources, counts))
 		}
 	}
 	for _, c := range spec.Containers {
-		main += GPUs(c.Resources)
+		main += countOf(c.Resources, counts)
 	}
 	return max(sidecars+main, first)
 }
@@ -105,6 +113,26 @@ func IsGPU(name corev1.ResourceName) bool {
 		return false
 	}
 	return strings.Contains(lower, "gpu") || strings.HasPrefix(lower, "nvidia.com/mig-") || lower == "habana.ai/gaudi"
+}
+
+// The names of resources, in lower case, that count as accelerators for limits. The API server compares the same patterns
+// (config/webhook/limits.yaml).
+const (
+	// Accelerators matches those that count although NoAccelerators matches: MIG slices, and AWS Neuron's cores.
+	Accelerators = `^nvidia\.com/mig-|/neuron`
+	// NoAccelerators matches resources of Kubernetes itself, networks, devices of virtual machines, enclaves, files, and shares of GPUs.
+	NoAccelerators = `^[^/]*$|^([^/]+\.)?kubernetes\.io/|rdma|/hca|infiniband|roce|/ib_|/efa|sriov|network|netdev|hostdev|mlnx|mellanox|[/_-]nic|nics$|` +
+		`^(openshift\.io|vpc\.amazonaws\.com|devices\.kubevirt\.io|sgx\.intel\.com|qat\.intel\.com|smarter-devices)/|/(fuse|kvm|tun)$|` +
+		`/.*(mem|core|tiles|percent|ratio|monitoring)`
+)
+
+var accelerators, noAccelerators = regexp.MustCompile(Accelerators), regexp.MustCompile(NoAccelerators)
+
+// IsAccelerator reports whether a resource counts for the limit of GPUs of a runtime or a namespace: GPUs and other accelerators of any
+// vendor. Unknown devices count, because a limit that misses a vendor's accelerators is none.
+func IsAccelerator(name corev1.ResourceName) bool {
+	lower := strings.ToLower(string(name))
+	return accelerators.MatchString(lower) || !noAccelerators.MatchString(lower)
 }
 
 // IsRDMA reports whether a resource is a device for RDMA, or a network that has it, by the names of device plugins and

@@ -1,6 +1,8 @@
 package podspec_test
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -149,6 +151,39 @@ func TestPodGPUs(t *testing.T) {
 	} {
 		if got := podspec.PodGPUs(corev1.PodSpec{InitContainers: test.inits, Containers: test.containers}); got != test.want {
 			t.Errorf("%s: %d GPUs, want %d", name, got, test.want)
+		}
+	}
+}
+
+// TestIsAccelerator: accelerators of any vendor count for limits, and no other resources do.
+func TestIsAccelerator(t *testing.T) {
+	for name, want := range map[corev1.ResourceName]bool{
+		"nvidia.com/gpu": true, "amd.com/gpu": true, "gpu.intel.com/i915": true, "gpu.intel.com/xe": true, "habana.ai/gaudi": true,
+		"nvidia.com/mig-1g.5gb": true, "nvidia.com/mig-1g.10gb.me": true, "nvidia.com/gpu.shared": true, "volcano.sh/vgpu-number": true,
+		"huawei.com/Ascend910": true, "google.com/tpu": true, "aws.amazon.com/neuron": true, "aws.amazon.com/neuroncore": true, "aws.amazon.com/neurondevice": true,
+		"cambricon.com/mlu": true, "furiosa.ai/npu": true, "graphcore.ai/ipu": true, "qualcomm.com/qaic": true, "example.com/fpga": true,
+		"cpu": false, "memory": false, "hugepages-2Mi": false, "ephemeral-storage": false, "node.kubernetes.io/x": false, "kubernetes.io/batch-cpu": false,
+		"rdma/hca_shared_devices_a": false, "vpc.amazonaws.com/efa": false, "vpc.amazonaws.com/pod-eni": false, "intel.com/intel_sriov_netdevice": false,
+		"openshift.io/mlnxnics": false, "nvidia.com/hostdev": false, "networking.gke.io.networks/rdma-0": false, "example.com/roce": false, "example.com/dpdk-nic": false,
+		"gpu.intel.com/millicores": false, "nvidia.com/gpumem": false, "nvidia.com/gpucores": false, "volcano.sh/vgpu-memory": false, "aliyun.com/gpu-mem": false,
+		"gpu.intel.com/xe_monitoring": false, "devices.kubevirt.io/kvm": false, "sgx.intel.com/epc": false, "github.com/fuse": false,
+		"management.workload.openshift.io/cores": false,
+	} {
+		if got := podspec.IsAccelerator(name); got != want {
+			t.Errorf("%s is an accelerator: %t", name, got)
+		}
+	}
+}
+
+// TestPolicyCountsAccelerators: the API server counts by the same patterns.
+func TestPolicyCountsAccelerators(t *testing.T) {
+	text, err := os.ReadFile("../../config/webhook/limits.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{podspec.Accelerators, podspec.NoAccelerators} {
+		if !strings.Contains(string(text), "matches('"+strings.ReplaceAll(pattern, `\`, `\\`)+"')") {
+			t.Errorf("config/webhook/limits.yaml does not have %s", pattern)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func CheckLimits(job TrainJob, used Runtime) field.ErrorList {
 	pods := podsOf(job, used)
 	if most, limited, _ := limit(used.Annotations, mpi.AnnotationMaxGPUs); limited {
 		if n, _ := mostGPUs(pods); n > most {
-			errs = append(errs, field.Invalid(sizePath, fmt.Sprintf("%d GPUs", n), fmt.Sprintf("must be at most %d GPUs with the runtime %s", most, used.Name)))
+			errs = append(errs, field.Invalid(sizePath, fmt.Sprintf("%d GPUs", n), fmt.Sprintf("must be at most %d GPUs or other accelerators with the runtime %s", most, used.Name)))
 		}
 	}
 	required, _ := requiredLabels(used.Annotations)
@@ -179,7 +179,7 @@ func CheckNamespaceLimits(job TrainJob, used Runtime, namespace map[string]strin
 	if most, limited, _ := limit(namespace, mpi.AnnotationMaxGPUs); limited {
 		if n, of := mostGPUs(pods); n > most {
 			errs = append(errs, field.Invalid(sizePath, fmt.Sprintf("%d GPUs", n),
-				fmt.Sprintf("a pod of the job %q of the runtime %s must request at most %d GPUs, %s", of, used.Name, most, ask(mpi.AnnotationMaxGPUs))))
+				fmt.Sprintf("a pod of the job %q of the runtime %s must request at most %d GPUs or other accelerators, %s", of, used.Name, most, ask(mpi.AnnotationMaxGPUs))))
 		}
 	}
 	required, _ := requiredLabels(namespace)
@@ -245,10 +245,10 @@ func countNodes(from TrainJob, used Runtime, pods []podGroup) (count int64) {
 	return max(count, int64(nodes(from, used)))
 }
 
-// mostGPUs returns the most GPUs that a pod requests, and the job of this pod.
+// mostGPUs returns the most GPUs and other accelerators that a pod requests, and the job of this pod.
 func mostGPUs(pods []podGroup) (most int64, job string) {
 	for _, group := range pods {
-		if n := podspec.PodGPUs(group.spec); n > most {
+		if n := podspec.PodAccelerators(group.spec); n > most {
 			most, job = n, group.job
 		}
 	}

@@ -263,7 +263,7 @@ func TestNamespaceLimits(t *testing.T) {
 			trainer: "{numNodes: 5, resourcesPerNode: {limits: {nvidia.com/gpu: 3}}}", limits: limits,
 			want: []string{
 				"spec.trainer.numNodes: Invalid value: 5: must be at most 4, the limit of the namespace ns; ask its administrator for more (annotation mpi.opendatahub.io/max-workers)",
-				`spec.trainer.resourcesPerNode: Invalid value: "3 GPUs": a pod of the job "launcher" of the runtime mpi must request at most 2 GPUs, the limit of the namespace ns`,
+				`spec.trainer.resourcesPerNode: Invalid value: "3 GPUs": a pod of the job "launcher" of the runtime mpi must request at most 2 GPUs or other accelerators, the limit of the namespace ns`,
 				`spec.runtimePatches: Invalid value: "": the nodeSelector of the job "launcher" must have pool: mpi, which the namespace ns requires (annotation mpi.opendatahub.io/required-node-labels)`,
 				`"launcher" must have zone: a`, `"node" must have pool: mpi`, `"node" must have zone: a`,
 			},
