@@ -69,7 +69,7 @@ func (l *lowered) containsAny(words []word) bool {
 }
 
 // secretWords are what a secret's name ends with; the first ones, so many as endings, only after something else.
-var secretWords = []string{"key", "id", "word", "wd", "pass", "phrase", "passcode", "string", "secret", "token", "auth", "authorization", "credential", "credentials", "sas"}
+var secretWords = []string{"key", "id", "word", "wd", "pass", "phrase", "passcode", "string", "secret", "token", "auth", "authorization", "credential", "credentials", "cred", "creds", "sas"}
 
 const endings = 8
 

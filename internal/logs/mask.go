@@ -161,7 +161,7 @@ func isNameByte(c byte) bool {
 const (
 	// secretName matches the end of the names of settings that contain secrets. Words that continue after it, such as
 	// tokenizer, max_tokens or password_file, do not match.
-	secretName = `(?:pass(?:word|wd|phrase|code)|pwd|(?:ssh|db|[_-])pass|secret|token|credentials?|auth(?:orization)?|sas|connection[_-]?string|` +
+	secretName = `(?:pass(?:word|wd|phrase|code)|pwd|(?:ssh|db|[_-])pass|secret|token|credentials?|creds|(?:\b|[_-])cred|auth(?:orization)?|sas|connection[_-]?string|` +
 		`(?:api|access|secret|private|account|storage|shared|encryption|signing|master|license|ssh|subscription|service|session|hmac|client|webhook|deploy|signature)[_.-]?(?:access[_.-]?)?key(?:[_.-]?id)?|secret[_-]?id)`
 	// secretValue is what is set: in quotes that belong to a text in quotes, in quotes, or up to a blank. What would
 	// end it elsewhere, such as a comma, may be part of a password. A quote that is not closed was cut.
@@ -197,6 +197,9 @@ var rules = []rule{
 	// Settings: name=value, name: value, "name": "value"; --name value, "--name", "value"; ENV NAME value; name is value.
 	secretOf(hasSetting(), `(?i)(?P<name>`+secretName+`)(?P<set>\\?["']?\s*(?:=>|:=|==?|:)\s*)`+secretValue, isNoSecret),
 	secretOf(hasFlag(), `(?i)(?:^|[\s"'\[,])--?[\w.-]*?(?P<name>`+secretName+`)(?P<set>\\?["']?(?:\s*,\s*|\s+))`+secretValue, isNoArgument),
+	// KAGGLE_KEY=value: many names end so, most of which hold no secret, so that the value decides.
+	secretOf(has("_key", "-key"), `(?i)(?P<name>[_-]key)(?P<set>\\?["']?\s*(?:=>|:=|==?|:)\s*)`+secretValue, isNoKey),
+	secretOf(has("_key", "-key"), `(?i)(?:^|[\s"'\[,])--?[\w.-]*?(?P<name>[_-]key)(?P<set>\\?["']?(?:\s*,\s*|\s+))`+secretValue, isNoKey),
 	secretOf(has("env "), `(?i)(?:^|\s)ENV\s+[\w.-]*?(?P<name>`+secretName+`)(?P<set>\s+)`+secretValue, isNoSecret),
 	secretOf(has("d is", "d was", "phrase is", "phrase was", "secret is", "secret was", "token is", "token was", "key is", "key was"), `(?i)(?:password|passphrase|secret|token|key) (?:is|was):? ["'`+"`"+`]?(?P<secret>[^\s"'`+"`"+`]{4,})`, func(found []string) bool { return isProse(found[1]) || isNumber.MatchString(found[1]) }),
 	secretOf(has("passw"), `(?i)(?:^|\s)passw(?:ord|d)\s+(?P<secret>\S*\d\S*)`, nil),
@@ -213,10 +216,10 @@ var rules = []rule{
 var (
 	// Names of a language model's tokens, whose values are no secrets; and names of what is one only if it is long.
 	modelToken = regexp.MustCompile(`(?i)(?:^|[_.-])(?:bos|eos|pad|unk|mask|cls|sep|image|start|stop|end|special|next|first|last|prev|new|per)[_-]?token$`)
-	weakName   = regexp.MustCompile(`(?i)(?:auth|authorization|sas|credentials?|_pass|-pass)$`)
+	weakName   = regexp.MustCompile(`(?i)(?:auth|authorization|sas|cred(?:ential)?s?|_pass|-pass)$`)
 	// Names of settings that hold the path of a file, or a number, just as well.
-	pathName   = regexp.MustCompile(`(?i)(?:token|credentials?|auth|(?:private|ssh|client|signing|api|license)[_.-]?key)$`)
-	numberName = regexp.MustCompile(`(?i)(?:token|credentials?|auth|sas|pass)$`)
+	pathName   = regexp.MustCompile(`(?i)(?:token|cred(?:ential)?s?|auth|(?:private|ssh|client|signing|api|license)[_.-]?key)$`)
+	numberName = regexp.MustCompile(`(?i)(?:token|cred(?:ential)?s?|auth|sas|pass)$`)
 	isNumber   = regexp.MustCompile(`^[-+]?\d[\d.,_:]*(?:[eE][-+]?\d+)?[a-z%]{0,3}[,;)\]}]*$`)
 	isPath     = regexp.MustCompile(`^(?:~|\.{1,2})?(?:/[\w.-]+)+/?$`)
 	// isVariable is the name of where a value comes from.
@@ -224,6 +227,13 @@ var (
 	// isMark is a language model's token, such as <pad>, </s>, [MASK] or <|endoftext|>.
 	isMark    = regexp.MustCompile(`^(?:<\|?/?[A-Za-z_]{0,16}\|?>|\[[A-Z_]{1,16}\])[,;)\]}]*$`)
 	wordsOnly = regexp.MustCompile(`^[A-Za-z]?[a-z-]*[.,;:!?)]*$`)
+	// plainKey is the name of a key that is no secret: of data, of metadata, or a public one.
+	plainKey = regexp.MustCompile(`(?i)(?:^|[_.-])(?:public|pub|sort|order|primary|foreign|partition|cache|group|hash|range|row|column|col|index|idx|object|label|taint|node|topology|metric|join|lookup|unique|config|dict|map|image|text|input|output|prompt|feature|target|dataset|rng|prng|random|state|event|dedup|idempotency|routing|shard|tag|field|json|hot|job|run|task|step|worker|pod|trace|span|batch|s3|file|path)[_-]key$`)
+	// isKey is a text that may be a key, with letters and digits. Paths and code are none.
+	isKey      = regexp.MustCompile(`^[^\s.()\[\]{}:,<>$]{8,}$`)
+	hasLetter  = regexp.MustCompile(`[A-Za-z]`)
+	hasDigit   = regexp.MustCompile(`[0-9]`)
+	beginsPath = regexp.MustCompile(`^(?:[a-z_-]*|~)/`)
 )
 
 // nothing are values that say that there is none, or what is wrong with it.
@@ -252,6 +262,14 @@ func isNoSecret(found []string) bool {
 func isNoArgument(found []string) bool {
 	value := strings.Join(found[3:], "")
 	return strings.HasPrefix(value, "--") || spared(found[1], "=", value)
+}
+
+// isNoKey reports whether a setting whose name ends with "key", and with no word that tells of a secret, contains no secret.
+func isNoKey(found []string) bool {
+	value := strings.Join(found[3:], "")
+	bare := strings.TrimRight(value, `,;)}]"'`)
+	isRandom := isKey.MatchString(bare) && hasLetter.MatchString(bare) && hasDigit.MatchString(bare)
+	return !isRandom || strings.HasPrefix(value, "--") || plainKey.MatchString(found[1]) || beginsPath.MatchString(bare) || isNumber.MatchString(value)
 }
 
 func spared(name, set, value string) bool {

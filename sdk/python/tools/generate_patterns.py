@@ -34,6 +34,7 @@ SPARES = {
     "nil": None,
     "isNoSecret": "setting",
     "isNoArgument": "argument",
+    "isNoKey": "key",
     "func(found []string) bool { return isProse(found[1]) }": "prose",
     "func(found []string) bool { return isNumber.MatchString(found[1]) }": "number",
     "func(found []string) bool { return isProse(found[1]) || isNumber.MatchString(found[1]) }": "prose or number",

@@ -73,9 +73,24 @@ def is_argument(found: Sequence[str]) -> bool:
     return value.startswith("--") or is_spared(found[1], "=", value)
 
 
+def is_no_key(found: Sequence[str]) -> bool:
+    """Return whether a setting whose name ends with "key", and with no word that tells of a secret, holds no secret."""
+    value = "".join(found[3:])
+    bare = value.rstrip(",;)}]\"'")
+    is_random = all(IS[name].search(bare) for name in ("isKey", "hasLetter", "hasDigit"))
+    return (
+        not is_random
+        or value.startswith("--")
+        or IS["plainKey"].search(found[1]) is not None
+        or IS["beginsPath"].search(bare) is not None
+        or is_number(value)
+    )
+
+
 SPARES: dict[str, Callable[[Sequence[str]], bool]] = {
     "setting": is_setting,
     "argument": is_argument,
+    "key": is_no_key,
     "prose": lambda found: is_prose(found[1]),
     "number": lambda found: is_number(found[1]),
     "prose or number": lambda found: is_prose(found[1]) or is_number(found[1]),

@@ -3,20 +3,25 @@
 Run `make sdk-generate` to update this file; do not edit it.
 """
 
-SECRET_WORDS = ('key', 'id', 'word', 'wd', 'pass', 'phrase', 'passcode', 'string', 'secret', 'token', 'auth', 'authorization', 'credential', 'credentials', 'sas')
+SECRET_WORDS = ('key', 'id', 'word', 'wd', 'pass', 'phrase', 'passcode', 'string', 'secret', 'token', 'auth', 'authorization', 'credential', 'credentials', 'cred', 'creds', 'sas')
 NOTHING = ('', 'none', 'null', 'nil', '<nil>', 'undefined', 'unset', 'empty', 'true', 'false', 'yes', 'no', 'required', 'missing', 'invalid', 'expired', 'incorrect', 'ok', 'redacted', '[redacted]', '<redacted>', 'hidden')
 ENDINGS = 8
 LONGEST_KEY = 400
 PATTERNS = {
     'modelToken': '(?i)(?:^|[_.-])(?:bos|eos|pad|unk|mask|cls|sep|image|start|stop|end|special|next|first|last|prev|new|per)[_-]?token$',
-    'weakName': '(?i)(?:auth|authorization|sas|credentials?|_pass|-pass)$',
-    'pathName': '(?i)(?:token|credentials?|auth|(?:private|ssh|client|signing|api|license)[_.-]?key)$',
-    'numberName': '(?i)(?:token|credentials?|auth|sas|pass)$',
+    'weakName': '(?i)(?:auth|authorization|sas|cred(?:ential)?s?|_pass|-pass)$',
+    'pathName': '(?i)(?:token|cred(?:ential)?s?|auth|(?:private|ssh|client|signing|api|license)[_.-]?key)$',
+    'numberName': '(?i)(?:token|cred(?:ential)?s?|auth|sas|pass)$',
     'isNumber': '^[-+]?\\d[\\d.,_:]*(?:[eE][-+]?\\d+)?[a-z%]{0,3}[,;)\\]}]*$',
     'isPath': '^(?:~|\\.{1,2})?(?:/[\\w.-]+)+/?$',
     'isVariable': '^\\$(?:\\{[^}]*\\}|\\([\\w.]+\\)|[A-Z_][A-Z0-9_]*)$',
     'isMark': '^(?:<\\|?/?[A-Za-z_]{0,16}\\|?>|\\[[A-Z_]{1,16}\\])[,;)\\]}]*$',
     'wordsOnly': '^[A-Za-z]?[a-z-]*[.,;:!?)]*$',
+    'plainKey': '(?i)(?:^|[_.-])(?:public|pub|sort|order|primary|foreign|partition|cache|group|hash|range|row|column|col|index|idx|object|label|taint|node|topology|metric|join|lookup|unique|config|dict|map|image|text|input|output|prompt|feature|target|dataset|rng|prng|random|state|event|dedup|idempotency|routing|shard|tag|field|json|hot|job|run|task|step|worker|pod|trace|span|batch|s3|file|path)[_-]key$',
+    'isKey': '^[^\\s.()\\[\\]{}:,<>$]{8,}$',
+    'hasLetter': '[A-Za-z]',
+    'hasDigit': '[0-9]',
+    'beginsPath': '^(?:[a-z_-]*|~)/',
     'keyBegin': '-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----',
     'keyEnd': '-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----',
     'keyLine': '^\\s*(?:\\[[^\\]]*\\](?:<\\w+>)?:?\\s*)?(?:[A-Za-z0-9+/=]+|(?:Proc-Type|DEK-Info|Version|Comment): .*)\\s*$',
@@ -57,9 +62,11 @@ RULES = [
     (('q~',), '[\\w~.-]{3}\\dQ~[\\w~.-]{30,}', None),
     (('sha256~',), '\\bsha256~[\\w-]{20,}', None),
     (('wandb',), '(?i)\\bwandb[\\w .:=/-]{0,40}?\\b(?P<secret>[0-9a-f]{40})\\b', None),
-    ('hasSetting', '(?i)(?P<name>(?:pass(?:word|wd|phrase|code)|pwd|(?:ssh|db|[_-])pass|secret|token|credentials?|auth(?:orization)?|sas|connection[_-]?string|(?:api|access|secret|private|account|storage|shared|encryption|signing|master|license|ssh|subscription|service|session|hmac|client|webhook|deploy|signature)[_.-]?(?:access[_.-]?)?key(?:[_.-]?id)?|secret[_-]?id))(?P<set>\\\\?["\']?\\s*(?:=>|:=|==?|:)\\s*)(?:\\\\["\'](?P<secret1>[^"\'\\\\]*)|[bfru]?"(?P<secret2>(?:[^"\\\\]|\\\\.)*)|[bfru]?\'(?P<secret3>(?:[^\'\\\\]|\\\\.)*)|(?P<secret4>[^\\s"\'\\\\]\\S*))', 'setting'),
-    ('hasFlag', '(?i)(?:^|[\\s"\'\\[,])--?[\\w.-]*?(?P<name>(?:pass(?:word|wd|phrase|code)|pwd|(?:ssh|db|[_-])pass|secret|token|credentials?|auth(?:orization)?|sas|connection[_-]?string|(?:api|access|secret|private|account|storage|shared|encryption|signing|master|license|ssh|subscription|service|session|hmac|client|webhook|deploy|signature)[_.-]?(?:access[_.-]?)?key(?:[_.-]?id)?|secret[_-]?id))(?P<set>\\\\?["\']?(?:\\s*,\\s*|\\s+))(?:\\\\["\'](?P<secret1>[^"\'\\\\]*)|[bfru]?"(?P<secret2>(?:[^"\\\\]|\\\\.)*)|[bfru]?\'(?P<secret3>(?:[^\'\\\\]|\\\\.)*)|(?P<secret4>[^\\s"\'\\\\]\\S*))', 'argument'),
-    (('env ',), '(?i)(?:^|\\s)ENV\\s+[\\w.-]*?(?P<name>(?:pass(?:word|wd|phrase|code)|pwd|(?:ssh|db|[_-])pass|secret|token|credentials?|auth(?:orization)?|sas|connection[_-]?string|(?:api|access|secret|private|account|storage|shared|encryption|signing|master|license|ssh|subscription|service|session|hmac|client|webhook|deploy|signature)[_.-]?(?:access[_.-]?)?key(?:[_.-]?id)?|secret[_-]?id))(?P<set>\\s+)(?:\\\\["\'](?P<secret1>[^"\'\\\\]*)|[bfru]?"(?P<secret2>(?:[^"\\\\]|\\\\.)*)|[bfru]?\'(?P<secret3>(?:[^\'\\\\]|\\\\.)*)|(?P<secret4>[^\\s"\'\\\\]\\S*))', 'setting'),
+    ('hasSetting', '(?i)(?P<name>(?:pass(?:word|wd|phrase|code)|pwd|(?:ssh|db|[_-])pass|secret|token|credentials?|creds|(?:\\b|[_-])cred|auth(?:orization)?|sas|connection[_-]?string|(?:api|access|secret|private|account|storage|shared|encryption|signing|master|license|ssh|subscription|service|session|hmac|client|webhook|deploy|signature)[_.-]?(?:access[_.-]?)?key(?:[_.-]?id)?|secret[_-]?id))(?P<set>\\\\?["\']?\\s*(?:=>|:=|==?|:)\\s*)(?:\\\\["\'](?P<secret1>[^"\'\\\\]*)|[bfru]?"(?P<secret2>(?:[^"\\\\]|\\\\.)*)|[bfru]?\'(?P<secret3>(?:[^\'\\\\]|\\\\.)*)|(?P<secret4>[^\\s"\'\\\\]\\S*))', 'setting'),
+    ('hasFlag', '(?i)(?:^|[\\s"\'\\[,])--?[\\w.-]*?(?P<name>(?:pass(?:word|wd|phrase|code)|pwd|(?:ssh|db|[_-])pass|secret|token|credentials?|creds|(?:\\b|[_-])cred|auth(?:orization)?|sas|connection[_-]?string|(?:api|access|secret|private|account|storage|shared|encryption|signing|master|license|ssh|subscription|service|session|hmac|client|webhook|deploy|signature)[_.-]?(?:access[_.-]?)?key(?:[_.-]?id)?|secret[_-]?id))(?P<set>\\\\?["\']?(?:\\s*,\\s*|\\s+))(?:\\\\["\'](?P<secret1>[^"\'\\\\]*)|[bfru]?"(?P<secret2>(?:[^"\\\\]|\\\\.)*)|[bfru]?\'(?P<secret3>(?:[^\'\\\\]|\\\\.)*)|(?P<secret4>[^\\s"\'\\\\]\\S*))', 'argument'),
+    (('_key', '-key'), '(?i)(?P<name>[_-]key)(?P<set>\\\\?["\']?\\s*(?:=>|:=|==?|:)\\s*)(?:\\\\["\'](?P<secret1>[^"\'\\\\]*)|[bfru]?"(?P<secret2>(?:[^"\\\\]|\\\\.)*)|[bfru]?\'(?P<secret3>(?:[^\'\\\\]|\\\\.)*)|(?P<secret4>[^\\s"\'\\\\]\\S*))', 'key'),
+    (('_key', '-key'), '(?i)(?:^|[\\s"\'\\[,])--?[\\w.-]*?(?P<name>[_-]key)(?P<set>\\\\?["\']?(?:\\s*,\\s*|\\s+))(?:\\\\["\'](?P<secret1>[^"\'\\\\]*)|[bfru]?"(?P<secret2>(?:[^"\\\\]|\\\\.)*)|[bfru]?\'(?P<secret3>(?:[^\'\\\\]|\\\\.)*)|(?P<secret4>[^\\s"\'\\\\]\\S*))', 'key'),
+    (('env ',), '(?i)(?:^|\\s)ENV\\s+[\\w.-]*?(?P<name>(?:pass(?:word|wd|phrase|code)|pwd|(?:ssh|db|[_-])pass|secret|token|credentials?|creds|(?:\\b|[_-])cred|auth(?:orization)?|sas|connection[_-]?string|(?:api|access|secret|private|account|storage|shared|encryption|signing|master|license|ssh|subscription|service|session|hmac|client|webhook|deploy|signature)[_.-]?(?:access[_.-]?)?key(?:[_.-]?id)?|secret[_-]?id))(?P<set>\\s+)(?:\\\\["\'](?P<secret1>[^"\'\\\\]*)|[bfru]?"(?P<secret2>(?:[^"\\\\]|\\\\.)*)|[bfru]?\'(?P<secret3>(?:[^\'\\\\]|\\\\.)*)|(?P<secret4>[^\\s"\'\\\\]\\S*))', 'setting'),
     (('d is', 'd was', 'phrase is', 'phrase was', 'secret is', 'secret was', 'token is', 'token was', 'key is', 'key was'), '(?i)(?:password|passphrase|secret|token|key) (?:is|was):? ["\'`]?(?P<secret>[^\\s"\'`]{4,})', 'prose or number'),
     (('passw',), '(?i)(?:^|\\s)passw(?:ord|d)\\s+(?P<secret>\\S*\\d\\S*)', None),
     (('login',), '(?i)\\blogin\\s+\\S+\\s+password\\s+(?P<secret>\\S+)', None),
