@@ -51,7 +51,11 @@ func (d Destination) String() string {
 const maxEndpoint = 2048
 
 // defaultPorts are the ports of schemes.
-var defaultPorts = map[string]int32{"http": 80, "https": 443}
+var defaultPorts = map[string]int32{
+	"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "ftps": 990, "ssh": 22, "sftp": 22, "git": 9418, "git+ssh": 22, "rsync": 873, "svn": 3690,
+	"postgres": 5432, "postgresql": 5432, "mysql": 3306, "mariadb": 3306, "mongodb": 27017, "redis": 6379, "rediss": 6379, "amqp": 5672, "amqps": 5671,
+	"ldap": 389, "ldaps": 636, "nats": 4222,
+}
 
 // errNoEndpoint is returned for texts that name no host and port, such as s3://bucket.
 var errNoEndpoint = errors.New("names no host with a port")

@@ -32,12 +32,12 @@ const (
 var (
 	urlsIn  = regexp.MustCompile(`[a-zA-Z][a-zA-Z0-9+.-]*://[^\s"'<>,;)]+`)
 	hostsIn = regexp.MustCompile(`[a-zA-Z0-9][a-zA-Z0-9.-]*:[0-9]+`)
-	// packagesIn finds the package manager of Debian and Ubuntu, whose servers are reached by HTTP.
-	packagesIn = regexp.MustCompile(`(?:^|[\s;&|(/])(apt|apt-get)(?:\s+-\S+)*\s+(?:update|install|upgrade|dist-upgrade)(?:[\s;&|)]|$)`)
+	// packagesIn finds the package managers of Debian, Ubuntu, Fedora and its relatives, whose servers may be reached by HTTP.
+	packagesIn = regexp.MustCompile(`(?:^|[\s;&|(/])(apt|apt-get|yum|dnf|microdnf)(?:\s+-\S+)*\s+(?:update|install|upgrade|dist-upgrade|makecache|groupinstall)(?:[\s;&|)]|$)`)
 	// fetchesIn finds programs that use HTTP for names without a scheme, with their arguments.
-	fetchesIn = regexp.MustCompile(`(?:^|[\s;&|(/])(?:curl|wget)\s+([^;&|)\n]+)`)
+	fetchesIn = regexp.MustCompile(`(?:^|[\s;&|(/])(curl|wget)\s+([^;&|)\n]+)`)
 	// bareURL is a name of three or more parts with a path.
-	bareURL = regexp.MustCompile(`^[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)*\.[a-zA-Z0-9-]+\.[a-zA-Z]{2,}/`)
+	bareURL = regexp.MustCompile(`^[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)*\.[a-zA-Z0-9-]+\.[a-zA-Z]{2,}(?::[0-9]+)?/`)
 )
 
 // minBarePort is the lowest port that is searched without a scheme: lower numbers may be slots, as in "mpirun -H host:64".
@@ -99,6 +99,28 @@ func (s *search) add(where, text string) {
 	}
 }
 
+// Options of curl and wget: the letters of those whose value is the next word, unless it follows in the same word, and the long names
+// of those without a value.
+var (
+	valueLetters = map[string]string{"curl": "AbcCdDeEFHhKmoPQrtTuUwxXyYz", "wget": "oaeiBtOTwQPUlARDIX"}
+	withoutValue = []string{
+		"--silent", "--location", "--fail", "--show-error", "--remote-name", "--remote-header-name", "--insecure", "--compressed", "--create-dirs", "--globoff",
+		"--fail-with-body", "--get", "--head", "--no-progress-meter", "--progress-bar", "--retry-all-errors", "--retry-connrefused", "--verbose", "--http1.1",
+		"--quiet", "--no-verbose", "--show-progress", "--continue", "--recursive", "--no-parent", "--no-clobber", "--no-check-certificate", "--timestamping",
+		"--content-disposition", "--no-host-directories", "--no-directories", "--mirror",
+	}
+)
+
+// takesValue reports whether the word after an option of curl or wget may be its value, such as a file.
+func takesValue(program, option string) bool {
+	if strings.HasPrefix(option, "--") {
+		return !strings.Contains(option, "=") && !slices.Contains(withoutValue, option)
+	}
+	// Letters may be combined: the first one that has a value is the last one.
+	at := strings.IndexAny(option, valueLetters[program])
+	return at >= 0 && at == len(option)-1
+}
+
 // addPrograms searches a command for programs that use HTTP although their arguments do not show it.
 func (s *search) addPrograms(where string, command []string) {
 	var text strings.Builder
@@ -109,10 +131,15 @@ func (s *search) addPrograms(where string, command []string) {
 		text.WriteString(word + " ")
 	}
 	for _, match := range fetchesIn.FindAllStringSubmatch(text.String(), maxMentions) {
-		words := strings.Fields(match[1])
-		for i, word := range words {
-			// The word after an option may be a file.
-			if word = strings.Trim(word, `"'`); (i == 0 || !strings.HasPrefix(words[i-1], "-")) && bareURL.MatchString(word) {
+		isValue := false
+		for word := range strings.FieldsSeq(match[2]) {
+			word = strings.Trim(word, `"'`)
+			switch {
+			case isValue:
+				isValue = false
+			case strings.HasPrefix(word, "-"):
+				isValue = takesValue(match[1], word)
+			case bareURL.MatchString(word):
 				s.keep(where, "http://"+word, 0)
 			}
 		}
