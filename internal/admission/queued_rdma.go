@@ -16,8 +16,8 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// queuedRDMA removes requests for RDMA that no node offers from the fields of a new job in a queue: Kueue counts what these fields
-// request. It keeps them in an annotation (mpi.AnnotationRemovedRDMA), and removes them again if a user applies the same job again.
+// queuedRDMA removes requests for RDMA that no node offers from the fields of a new job in a queue, and of a suspended job that gets the
+// label of a queue: Kueue counts what these fields request. It keeps them in an annotation (mpi.AnnotationRemovedRDMA), and removes them again if a user applies the same job again.
 type queuedRDMA struct {
 	live    client.Reader
 	cluster *cluster.Cluster
@@ -32,14 +32,15 @@ func (q queuedRDMA) Handle(ctx context.Context, request admission.Request) admis
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	before, err := removedBefore(request, object)
+	old, err := oldTree(request)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
+	before := removedBefore(old, object)
 	stripped := object.DeepCopy()
 	removed := mpi.StripRDMA(stripped.Object)
 	if len(removed) > 0 {
-		remove, err := q.shouldRemove(ctx, request, object, before)
+		remove, err := q.shouldRemove(ctx, request, old, object)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
@@ -70,31 +71,40 @@ func (q queuedRDMA) Handle(ctx context.Context, request admission.Request) admis
 
 // removedBefore returns the requests that were removed from the job before this change. Those of a new job are from the first of two calls for
 // it, or from a job of which it is a copy.
-func removedBefore(request admission.Request, object *unstructured.Unstructured) ([]mpi.RemovedRequest, error) {
-	if request.Operation == admissionv1.Update {
-		old, err := decodeTree(request.OldObject.Raw)
-		if err != nil {
-			return nil, err
-		}
+func removedBefore(old, object *unstructured.Unstructured) []mpi.RemovedRequest {
+	if old != nil {
 		object = old
 	}
-	return mpi.RemovedRDMA(object.GetAnnotations()), nil
+	return mpi.RemovedRDMA(object.GetAnnotations())
 }
 
-// shouldRemove reports whether the requests for RDMA of a job are to be removed: those of a new job if no node offers them, and those of
-// another job if they were removed before.
-func (q queuedRDMA) shouldRemove(ctx context.Context, request admission.Request, object *unstructured.Unstructured, before []mpi.RemovedRequest) (bool, error) {
+// oldTree returns the job before a change; nil for a new job.
+func oldTree(request admission.Request) (*unstructured.Unstructured, error) {
+	if request.Operation != admissionv1.Update {
+		return nil, nil
+	}
+	return decodeTree(request.OldObject.Raw)
+}
+
+// shouldRemove reports whether the requests for RDMA of a job are to be removed: those of a job that enters a queue if no node offers them,
+// and those of another job if they were removed before.
+func (q queuedRDMA) shouldRemove(ctx context.Context, request admission.Request, old, object *unstructured.Unstructured) (bool, error) {
 	if optional, _ := mpi.ParseRDMA(object.GetAnnotations()); !optional {
 		return false, nil
 	}
-	if request.Operation == admissionv1.Update {
-		return len(before) > 0, nil
+	if old != nil && (len(removedBefore(old, object)) > 0 || !entersQueue(old, object)) {
+		return len(removedBefore(old, object)) > 0, nil
 	}
 	job, err := q.convert(ctx, request)
 	if err != nil {
 		return false, err
 	}
 	return job.ManagedBy == "" && job.RDMA.Optional && q.cluster.LacksRDMA(ctx, job.PodSpecs()), nil
+}
+
+// entersQueue reports whether a suspended job gets the label of a queue. The pods of one that is not suspended may exist already.
+func entersQueue(old, object *unstructured.Unstructured) bool {
+	return old.GetLabels()[mpi.LabelQueue] == "" && object.GetLabels()[mpi.LabelQueue] != "" && mpi.IsSuspended(old) && mpi.IsSuspended(object)
 }
 
 // convert returns the job of a request.

@@ -31,6 +31,8 @@ func TestQueuedRDMA(t *testing.T) {
 	of := func(annotations, limits, manager string) string {
 		return strings.NewReplacer("ANNOTATIONS", annotations, "LIMITS", limits, "MANAGER", manager).Replace(job)
 	}
+	unqueued := func(job string) string { return strings.Replace(job, `"kueue.x-k8s.io/queue-name":"team"`, "", 1) }
+	suspended := of("", `"cpu":1,"rdma/hca":1`, `"suspend":true`)
 	const asks = `"cpu":1,"rdma/hca":1`
 	for name, test := range map[string]struct {
 		before, job string
@@ -38,17 +40,21 @@ func TestQueuedRDMA(t *testing.T) {
 		removed     bool
 		want        string
 	}{
-		"no node offers it":              {job: of("", asks, ""), removed: true, want: "removed-rdma"},
-		"a node offers it":               {job: of("", asks, ""), offered: true},
-		"the user insists":               {job: of(`"mpi.opendatahub.io/rdma":"required"`, asks, "")},
-		"runs on another cluster":        {job: of("", asks, `"managedBy":"kueue.x-k8s.io/multikueue"`)},
-		"requests none":                  {job: of("", `"cpu":1`, "")},
-		"the second call for a new job":  {job: of(was, `"cpu":1`, "")},
-		"an annotation without requests": {job: of(`"mpi.opendatahub.io/removed-rdma":"x"`, `"cpu":1`, ""), want: `"op":"remove","path":"/metadata/annotations`},
-		"applied again":                  {before: of(was, `"cpu":1`, ""), job: of(was, asks, ""), removed: true},
-		"applied again, insisting":       {before: of(was, `"cpu":1`, ""), job: of(was+`,"mpi.opendatahub.io/rdma":"required"`, asks, "")},
-		"changed by its queue":           {before: of(was, `"cpu":1`, ""), job: of(was, `"cpu":2`, "")},
-		"the annotation is removed":      {before: of(was, `"cpu":1`, ""), job: of("", `"cpu":1`, ""), want: "removed-rdma"},
+		"no node offers it":                                {job: of("", asks, ""), removed: true, want: "removed-rdma"},
+		"a node offers it":                                 {job: of("", asks, ""), offered: true},
+		"the user insists":                                 {job: of(`"mpi.opendatahub.io/rdma":"required"`, asks, "")},
+		"runs on another cluster":                          {job: of("", asks, `"managedBy":"kueue.x-k8s.io/multikueue"`)},
+		"requests none":                                    {job: of("", `"cpu":1`, "")},
+		"the second call for a new job":                    {job: of(was, `"cpu":1`, "")},
+		"an annotation without requests":                   {job: of(`"mpi.opendatahub.io/removed-rdma":"x"`, `"cpu":1`, ""), want: `"op":"remove","path":"/metadata/annotations`},
+		"applied again":                                    {before: of(was, `"cpu":1`, ""), job: of(was, asks, ""), removed: true},
+		"applied again, insisting":                         {before: of(was, `"cpu":1`, ""), job: of(was+`,"mpi.opendatahub.io/rdma":"required"`, asks, "")},
+		"changed by its queue":                             {before: of(was, `"cpu":1`, ""), job: of(was, `"cpu":2`, "")},
+		"a suspended job enters a queue":                   {before: unqueued(suspended), job: suspended, removed: true, want: "removed-rdma"},
+		"a suspended job enters a queue, a node offers it": {before: unqueued(suspended), job: suspended, offered: true},
+		"a job that runs gets a label":                     {before: unqueued(of("", asks, "")), job: of("", asks, "")},
+		"a suspended job that was in its queue before":     {before: suspended, job: suspended},
+		"the annotation is removed":                        {before: of(was, `"cpu":1`, ""), job: of("", `"cpu":1`, ""), want: "removed-rdma"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": resource.MustParse("8")}}}

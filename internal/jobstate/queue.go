@@ -70,14 +70,18 @@ func (q QueueState) text(now time.Time) string {
 	return codes.Status(codes.Queued, values)
 }
 
+// SuspendedOnRequest begins the message of a job that is suspended in its queue by mpi.AnnotationSuspendInQueue, and not because its
+// Workload was deactivated in another way.
+const SuspendedOnRequest = "Suspended: a user requested it"
+
 // stopped explains how to queue a job again that a user has stopped.
 func (q QueueState) stopped(job mpi.Job) string {
-	why := fmt.Sprintf("a user deactivated Workload %s", q.Object)
+	why := fmt.Sprintf("Suspended: a user deactivated Workload %s", q.Object)
 	if job.SuspendedInQueue {
 		// Kueue may have admitted the job a moment before its Workload was deactivated.
-		why = "a user requested it"
+		why = SuspendedOnRequest
 	}
-	return fmt.Sprintf("Suspended: %s. To wait in queue %s again, run kubectl odh mpijob resume %s.", why, q.Name, job.Name)
+	return fmt.Sprintf("%s. To wait in queue %s again, run kubectl odh mpijob resume %s.", why, q.Name, job.Name)
 }
 
 // Turn is a job's place among those that wait for the same.

@@ -151,7 +151,7 @@ func annotations() []Annotation {
 		{
 			Name: AnnotationMaxWorkers, On: append([]string{onNamespace}, runtimes...),
 			Values: "an integer, 0 or more", Default: "no limit",
-			Description: "Limits the number of nodes of a TrainJob, with any runtime, and on a Namespace of workers of an MPIJob.",
+			Description: "Limits the number of nodes of a TrainJob, with any runtime, and on a Namespace of pods with ranks of an MPIJob.",
 		},
 		{
 			Name: AnnotationMinWorkers, On: runtimes,
@@ -161,7 +161,7 @@ func annotations() []Annotation {
 		{
 			Name: AnnotationMaxGPUs, On: append([]string{onNamespace}, runtimes...),
 			Values: "an integer, 0 or more", Default: "no limit",
-			Description: "Limits the number of GPUs that a TrainJob requests per node, with any runtime, and on a Namespace a job of either kind per pod.",
+			Description: "Limits the number of GPUs and other accelerators that a TrainJob requests per node, with any runtime, and on a Namespace a job of either kind per pod.",
 		},
 		{
 			Name: AnnotationNodeLabels, On: append([]string{onNamespace}, runtimes...),
@@ -185,6 +185,10 @@ func annotations() []Annotation {
 		{
 			Name: AnnotationChangedBy, SetBy: setByAdmission, On: jobs, Values: "a generation and a user name",
 			Description: "Holds the user who last changed any other field of the job's specification.",
+		},
+		{
+			Name: AnnotationQueueSuspendSetBy, SetBy: setByAdmission, On: jobs, Values: "`true` or `false`, and a user name",
+			Description: "Holds the user who last suspended the job in its queue (`true`) or resumed it there (`false`).",
 		},
 		{
 			Name: AnnotationRemovedRDMA, SetBy: "the operator's webhook", On: jobs, Values: "a JSON Patch",

@@ -20,6 +20,9 @@ type Authors struct {
 	// Suspend is the last change of suspend, and Change the last change of any other field of the specification.
 	// Changes made while no operator ran are not recorded.
 	Suspend, Change Change
+	// SuspendInQueue is the user who suspended the job in its queue, or resumed it there last, whichever holds now; "" if unknown, or if
+	// the job was created so.
+	SuspendInQueue string
 	// CreatedWith is the field manager of the request that created the job if Creator is unknown; "" if that is unknown, too.
 	CreatedWith string
 	// Unrecorded is the last change of the specification if its user is unknown.
@@ -53,6 +56,7 @@ func (a Change) String() string { return strconv.FormatInt(a.Generation, 10) + "
 func AuthorsOf(job metav1.Object) Authors {
 	annotations := job.GetAnnotations()
 	authors := Authors{Creator: annotations[AnnotationCreator], Suspend: parseChange(annotations[AnnotationSuspendSetBy]), Change: parseChange(annotations[AnnotationChangedBy])}
+	authors.SuspendInQueue = suspendedInQueueBy(annotations)
 	recorded := max(authors.Suspend.Generation, authors.Change.Generation)
 	if recorded != job.GetGeneration() {
 		authors.Suspend = Change{}
@@ -64,6 +68,16 @@ func AuthorsOf(job metav1.Object) Authors {
 		authors.Unrecorded = lastWrite(job)
 	}
 	return authors
+}
+
+// suspendedInQueueBy returns who last changed whether a job is suspended in its queue; "" if that was not recorded. A change that was not
+// recorded since then shows as another value.
+func suspendedInQueueBy(annotations map[string]string) string {
+	value, user, _ := strings.Cut(annotations[AnnotationQueueSuspendSetBy], " ")
+	if suspended, _ := ParseSuspendInQueue(annotations); value != strconv.FormatBool(suspended) {
+		return ""
+	}
+	return user
 }
 
 // TrimManagedFields removes the managed fields of a job, except for the names and times that AuthorsOf reads if users were not
@@ -159,7 +173,7 @@ func parseChange(text string) Change {
 }
 
 // AuthorAnnotations lists the annotations that hold a job's authors.
-var AuthorAnnotations = []string{AnnotationCreator, AnnotationSuspendSetBy, AnnotationChangedBy}
+var AuthorAnnotations = []string{AnnotationCreator, AnnotationSuspendSetBy, AnnotationChangedBy, AnnotationQueueSuspendSetBy}
 
 // AddedAnnotations are the annotations that kubectl and the operator add to a job: a copy of the job is made without them.
 var AddedAnnotations = append([]string{corev1.LastAppliedConfigAnnotation, AnnotationRemovedRDMA}, AuthorAnnotations...)
@@ -176,6 +190,10 @@ func AuthorAnnotationsFor(user string, before, after *unstructured.Unstructured)
 			must[name] = value
 		}
 	}
+	wasInQueue, _ := ParseSuspendInQueue(before.GetAnnotations())
+	if isInQueue, _ := ParseSuspendInQueue(after.GetAnnotations()); wasInQueue != isInQueue {
+		must[AnnotationQueueSuspendSetBy] = strconv.FormatBool(isInQueue) + " " + user
+	}
 	if equality.Semantic.DeepEqual(before.Object["spec"], after.Object["spec"]) {
 		return must
 	}
@@ -189,6 +207,12 @@ func AuthorAnnotationsFor(user string, before, after *unstructured.Unstructured)
 		must[AnnotationChangedBy] = did
 	}
 	return must
+}
+
+// IsSuspended returns the value of a job's suspend field.
+func IsSuspended(job *unstructured.Unstructured) bool {
+	_, suspended := withoutSuspend(job)
+	return suspended
 }
 
 // withoutSuspend returns a job's specification without its suspend field, and the value of that field.

@@ -35,7 +35,7 @@ func TestAuthored(t *testing.T) {
 		maps.Copy(all, more)
 		return all
 	}
-	forged := annotations{mpi.AnnotationCreator: "eve", mpi.AnnotationSuspendSetBy: "5 eve", mpi.AnnotationChangedBy: "5 eve", "mine": "stays"}
+	forged := annotations{mpi.AnnotationCreator: "eve", mpi.AnnotationSuspendSetBy: "5 eve", mpi.AnnotationChangedBy: "5 eve", mpi.AnnotationQueueSuspendSetBy: "true eve", "mine": "stays"}
 	tests := map[string]struct {
 		kind          string
 		before, after object
@@ -49,13 +49,14 @@ func TestAuthored(t *testing.T) {
 			"MPIJob", mpiJob(true, 1), mpiJob(false, 1), with(annotations{mpi.AnnotationSuspendSetBy: "2 ada", mpi.AnnotationChangedBy: "3 ada"}),
 			with(annotations{mpi.AnnotationSuspendSetBy: "5 bob", mpi.AnnotationChangedBy: "3 ada"}),
 		},
-		"changed":             {"MPIJob", mpiJob(true, 1), mpiJob(true, 2), ada, with(annotations{mpi.AnnotationChangedBy: "5 bob"})},
-		"resumed and changed": {"MPIJob", mpiJob(true, 1), mpiJob(false, 2), ada, with(annotations{mpi.AnnotationSuspendSetBy: "5 bob", mpi.AnnotationChangedBy: "5 bob"})},
-		"said what holds":     {"MPIJob", object{"runPolicy": object{}}, object{"runPolicy": object{"suspend": false}}, ada, with(annotations{mpi.AnnotationChangedBy: "5 bob"})},
-		"nothing changed":     {"MPIJob", mpiJob(true, 1), mpiJob(true, 1), with(annotations{mpi.AnnotationSuspendSetBy: "2 ada"}), with(annotations{mpi.AnnotationSuspendSetBy: "2 ada"})},
-		"creator not known":   {"MPIJob", mpiJob(true, 1), mpiJob(true, 1), nil, annotations{}},
-		"trainjob suspended":  {"TrainJob", trainJob(false, "a"), trainJob(true, "a"), ada, with(annotations{mpi.AnnotationSuspendSetBy: "5 bob"})},
-		"trainjob changed":    {"TrainJob", trainJob(true, "a"), trainJob(true, "b"), ada, with(annotations{mpi.AnnotationChangedBy: "5 bob"})},
+		"changed":                                 {"MPIJob", mpiJob(true, 1), mpiJob(true, 2), ada, with(annotations{mpi.AnnotationChangedBy: "5 bob"})},
+		"resumed and changed":                     {"MPIJob", mpiJob(true, 1), mpiJob(false, 2), ada, with(annotations{mpi.AnnotationSuspendSetBy: "5 bob", mpi.AnnotationChangedBy: "5 bob"})},
+		"said what holds":                         {"MPIJob", object{"runPolicy": object{}}, object{"runPolicy": object{"suspend": false}}, ada, with(annotations{mpi.AnnotationChangedBy: "5 bob"})},
+		"nothing changed":                         {"MPIJob", mpiJob(true, 1), mpiJob(true, 1), with(annotations{mpi.AnnotationSuspendSetBy: "2 ada"}), with(annotations{mpi.AnnotationSuspendSetBy: "2 ada"})},
+		"creator not known":                       {"MPIJob", mpiJob(true, 1), mpiJob(true, 1), nil, annotations{}},
+		"trainjob suspended":                      {"TrainJob", trainJob(false, "a"), trainJob(true, "a"), ada, with(annotations{mpi.AnnotationSuspendSetBy: "5 bob"})},
+		"trainjob suspended in its queue, forged": {"TrainJob", trainJob(true, "a"), trainJob(true, "a"), with(annotations{mpi.AnnotationQueueSuspendSetBy: "false ada"}), with(annotations{mpi.AnnotationQueueSuspendSetBy: "false ada"})},
+		"trainjob changed":                        {"TrainJob", trainJob(true, "a"), trainJob(true, "b"), ada, with(annotations{mpi.AnnotationChangedBy: "5 bob"})},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -67,6 +68,35 @@ func TestAuthored(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAuthorsInQueues: whoever changes whether a job of either kind is suspended in its queue is recorded, although its generation does
+// not change; and Kueue, which then changes the field suspend, does not replace this user.
+func TestAuthorsInQueues(t *testing.T) {
+	spec := map[string]any{"suspend": true, "runPolicy": map[string]any{"suspend": true}}
+	for name, test := range map[string]struct{ before, after, want annotations }{
+		"suspended":      {nil, annotations{mpi.AnnotationSuspendInQueue: "true"}, annotations{mpi.AnnotationQueueSuspendSetBy: "true bob"}},
+		"resumed":        {annotations{mpi.AnnotationSuspendInQueue: "true", mpi.AnnotationQueueSuspendSetBy: "true ada"}, nil, annotations{mpi.AnnotationQueueSuspendSetBy: "false bob"}},
+		"resumed before": {annotations{mpi.AnnotationSuspendInQueue: "false"}, annotations{mpi.AnnotationSuspendInQueue: "true"}, annotations{mpi.AnnotationQueueSuspendSetBy: "true bob"}},
+		"no change": {
+			annotations{mpi.AnnotationSuspendInQueue: "true", mpi.AnnotationQueueSuspendSetBy: "true ada"},
+			annotations{mpi.AnnotationSuspendInQueue: "true", mpi.AnnotationQueueSuspendSetBy: "true eve"}, annotations{mpi.AnnotationQueueSuspendSetBy: "true ada"},
+		},
+		"only written in full": {nil, annotations{mpi.AnnotationSuspendInQueue: "false"}, annotations{}},
+	} {
+		for _, kind := range []string{mpi.KindMPIJob, mpi.KindTrainJob} {
+			before, after := written(kind, 4, spec, test.before), written(kind, 4, spec, test.after)
+			if diff := cmp.Diff(test.want, mpi.AuthorAnnotationsFor("bob", before, after)); diff != "" {
+				t.Errorf("%s of kind %s (-want +got)\n%s", name, kind, diff)
+			}
+		}
+	}
+	for value, want := range map[string]string{"true bob c": "bob c", "false ada": "", "": "", "true": "", "x y": ""} {
+		has := annotations{mpi.AnnotationSuspendInQueue: "true", mpi.AnnotationQueueSuspendSetBy: value}
+		if got := mpi.AuthorsOf(written(mpi.KindMPIJob, 4, nil, has)).SuspendInQueue; got != want {
+			t.Errorf("%q names %q, want %q", value, got, want)
+		}
 	}
 }
 

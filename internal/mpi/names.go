@@ -67,6 +67,9 @@ const (
 	AnnotationSuspendSetBy = Group + "/suspend-set-by"
 	// AnnotationChangedBy is the user who last changed any other field of the specification, in the same format.
 	AnnotationChangedBy = Group + "/changed-by"
+	// AnnotationQueueSuspendSetBy is the user who last changed AnnotationSuspendInQueue, as "VALUE USER", with whether the job is
+	// suspended in its queue since: such a change does not change the generation.
+	AnnotationQueueSuspendSetBy = Group + "/suspend-in-queue-set-by"
 )
 
 // AnnotationConnections on a job of any kind lists its data connections: Secrets of the job's namespace, separated

@@ -212,6 +212,8 @@ func TestWhoDidIt(t *testing.T) {
 	do("ada", resume)
 	named(map[string]string{"created-by": "ada", "suspend-set-by": "4 ada", "changed-by": "3 carol"})
 	timelineSays(t, namespace, "Resumed", "By ada.")
+	do("erin", `{"metadata":{"annotations":{"mpi.opendatahub.io/suspend-in-queue":"true","mpi.opendatahub.io/suspend-in-queue-set-by":"true mallory"}}}`)
+	named(map[string]string{"created-by": "ada", "suspend-set-by": "4 ada", "changed-by": "3 carol", "suspend-in-queue-set-by": "true erin"})
 
 	if err := as(t, "mallory").Delete(t.Context(), get(t, namespace, "pi", &kubeflow.MPIJob{}), client.DryRunAll); err != nil {
 		t.Fatal(err)
@@ -249,6 +251,10 @@ func unanswered(t *testing.T, namespace string) {
 		{"another one resumed it", `{"metadata":{"annotations":{"mpi.opendatahub.io/suspend-set-by":"3 bob"}},"spec":{"runPolicy":{"suspend":false}}}`, false},
 		{"nobody", `{"metadata":{"annotations":{"mpi.opendatahub.io/suspend-set-by":null}},"spec":{"runPolicy":{"suspend":false}}}`, false},
 		{"it is resumed, and nobody named", resume, true},
+		{"another one suspended it in its queue", `{"metadata":{"annotations":{"mpi.opendatahub.io/suspend-in-queue":"true","mpi.opendatahub.io/suspend-in-queue-set-by":"true bob"}}}`, false},
+		{"I suspend it in its queue", `{"metadata":{"annotations":{"mpi.opendatahub.io/suspend-in-queue":"true","mpi.opendatahub.io/suspend-in-queue-set-by":"true mallory"}}}`, true},
+		{"it is resumed in its queue, and nobody named", `{"metadata":{"annotations":{"mpi.opendatahub.io/suspend-in-queue":"false"}}}`, true},
+		{"I resumed it in its queue, but not now", `{"metadata":{"annotations":{"mpi.opendatahub.io/suspend-in-queue-set-by":"false mallory"}}}`, false},
 	}
 	forged := mpitest.MPIJob(namespace, 1)
 	forged.Annotations = map[string]string{mpi.AnnotationCreator: "ada"}

@@ -124,6 +124,38 @@ func TestTimelineInAQueue(t *testing.T) {
 	}
 }
 
+// TestTimelineOfUsersInAQueue: the users who suspend and resume a job in its queue are named, and not Kueue, nor one of an earlier time
+// for a Workload that was changed by itself.
+func TestTimelineOfUsersInAQueue(t *testing.T) {
+	stopped, waits := jobstate.QueueState{Name: "team", Object: "w", Never: true, Stopped: true}, jobstate.QueueState{Name: "team"}
+	h := &history{t: t, job: job(1)}
+	at := time.Duration(0)
+	pass := func(held, suspended bool, user string, queue jobstate.QueueState) {
+		h.job.SuspendedInQueue, h.job.Lifecycle.Suspended, h.job.Authors.SuspendInQueue = held, suspended, user
+		h.job.Generation++
+		h.job.Authors.Suspend = mpi.Change{Generation: h.job.Generation, User: "kueue"}
+		h.pass(at, jobstate.Observed{Queue: &queue}, jobstate.Evidence{})
+		at += time.Minute
+	}
+	h.job.Queue = "team"
+	admitted := waits
+	admitted.Admitted = true
+	pass(false, false, "", admitted)
+	pass(true, true, "bob", admitted)
+	pass(true, true, "bob", stopped)
+	pass(false, true, "carol", stopped)
+	pass(false, true, "carol", waits)
+	pass(false, true, "carol", stopped) // another user deactivates the Workload
+	pass(false, true, "carol", waits)
+	want := []string{
+		"Suspended By bob. Suspended: a user requested it. To wait in queue team again, run kubectl odh mpijob resume " + h.job.Name + ".", "Resumed By carol.",
+		"Suspended Suspended: a user deactivated Workload w. To wait in queue team again, run kubectl odh mpijob resume " + h.job.Name + ".", "Resumed",
+	}
+	if diff := cmp.Diff(want, h.said("Suspended", "Resumed")); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestRecordOfADeletedJobSaysWhoDeletedIt(t *testing.T) {
 	h := &history{t: t, job: job(1)}
 	last := *h.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})

@@ -80,9 +80,12 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 }
 
 // switchedBy returns who last suspended or resumed the job, or "" if that is unknown or the job was created in this
-// state. While a job waits in a queue, the queue sets its field; the user who deactivated or activated its Workload is
-// unknown.
+// state. In a queue, the user is the one who changed mpi.AnnotationSuspendInQueue. While a job waits there, the queue sets its field, and
+// a user who deactivated or activated its Workload is unknown.
 func (m maker) switchedBy() string {
+	if m.seen.Queue != nil && m.isOnRequest() {
+		return by(m.job.Authors.SuspendInQueue)
+	}
 	if m.seen.Queue != nil && !m.seen.Queue.Admitted {
 		return ""
 	}
@@ -90,6 +93,19 @@ func (m maker) switchedBy() string {
 		return by(user)
 	}
 	return unrecorded(m.unrecordedChange().Manager)
+}
+
+// isOnRequest reports whether mpi.AnnotationSuspendInQueue suspends the job, or suspended the one that is resumed now.
+func (m maker) isOnRequest() bool {
+	if m.before.Phase != v1alpha1.PhaseSuspended {
+		return m.job.SuspendedInQueue
+	}
+	for _, entry := range slices.Backward(m.before.Timeline) {
+		if entry.Event == string(v1alpha1.PhaseSuspended) {
+			return strings.Contains(entry.Detail, jobstate.SuspendedOnRequest)
+		}
+	}
+	return false
 }
 
 // createdBy returns the user who created the job, or the field manager with which an unrecorded user did.

@@ -556,6 +556,7 @@ func TestQueueKeepsSuspendedJobsOut(t *testing.T) {
 		if !strings.Contains(suspended.Message, "kubectl odh mpijob resume "+job.Name) || len(suspended.Findings) > 0 {
 			t.Errorf("%s says %q and %+v", job.Name, suspended.Message, suspended.Findings)
 		}
+		timelineNames(t, job, "Suspended", user.name)
 	}
 
 	// One that is suspended before Kueue has created its Workload.
@@ -592,6 +593,18 @@ func TestQueueKeepsSuspendedJobsOut(t *testing.T) {
 	odh(t, namespace, "resume", "third", "--as", user.name)
 	for _, job := range jobs {
 		reported(t, "MPIJob", namespace, job.Name, job.Name+" succeeds", inPhase(v1alpha1.PhaseSucceeded))
+		timelineNames(t, job, "Resumed", user.name)
+	}
+}
+
+// timelineNames checks that the record of an MPIJob names the user of an entry of its timeline.
+func timelineNames(t *testing.T, job *kubeflow.MPIJob, event, user string) {
+	t.Helper()
+	timeline := reportOf(t, kubeflow.Kind, job.Namespace, job.Name).Status.Timeline
+	if !slices.ContainsFunc(timeline, func(entry v1alpha1.TimelineEntry) bool {
+		return entry.Event == event && strings.HasPrefix(entry.Detail, "By "+user+".")
+	}) {
+		t.Errorf("%s: no entry %s names %s: %+v", job.Name, event, user, timeline)
 	}
 }
 

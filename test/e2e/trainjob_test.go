@@ -58,7 +58,7 @@ func runtimesOf(folder string) (map[string]*unstructured.Unstructured, error) {
 		agent = "odh/mpijob-agent:dev"
 	}
 	changed := strings.ReplaceAll(string(text), "quay.io/opendatahub/mpijob-agent:latest", agent)
-	changed = regexp.MustCompile(`quay\.io/opendatahub/mpi-sample-(\w+):latest`).ReplaceAllStringFunc(changed, func(name string) string {
+	changed = regexp.MustCompile(`quay\.io/opendatahub/mpi-sample-(\w+):(?:latest|not-published)`).ReplaceAllStringFunc(changed, func(name string) string {
 		name, _, _ = strings.Cut(strings.TrimPrefix(name, "quay.io/opendatahub/mpi-sample-"), ":")
 		return sampleImage(name)
 	})

@@ -26,6 +26,7 @@ NOT_WRITTEN = (
     "mpi.opendatahub.io/created-by",
     "mpi.opendatahub.io/suspend-set-by",
     "mpi.opendatahub.io/changed-by",
+    "mpi.opendatahub.io/suspend-in-queue-set-by",
     ANNOTATION_REMOVED_RDMA,
     ANNOTATION_SUSPEND_IN_QUEUE,
 )
