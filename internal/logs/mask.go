@@ -264,7 +264,7 @@ func isNoArgument(found []string) bool {
 	return strings.HasPrefix(value, "--") || spared(found[1], "=", value)
 }
 
-// isNoKey reports whether a setting whose name ends with "key", and with no word that tells of a secret, contains no secret.
+// isNoKey reports whether a setting whose name ends with "key", such as KAGGLE_KEY, contains no secret.
 func isNoKey(found []string) bool {
 	value := strings.Join(found[3:], "")
 	bare := strings.TrimRight(value, `,;)}]"'`)

@@ -81,7 +81,8 @@ func TestAuthorsInQueues(t *testing.T) {
 		"resumed before": {annotations{mpi.AnnotationSuspendInQueue: "false"}, annotations{mpi.AnnotationSuspendInQueue: "true"}, annotations{mpi.AnnotationQueueSuspendSetBy: "true bob"}},
 		"no change": {
 			annotations{mpi.AnnotationSuspendInQueue: "true", mpi.AnnotationQueueSuspendSetBy: "true ada"},
-			annotations{mpi.AnnotationSuspendInQueue: "true", mpi.AnnotationQueueSuspendSetBy: "true eve"}, annotations{mpi.AnnotationQueueSuspendSetBy: "true ada"},
+			annotations{mpi.AnnotationSuspendInQueue: "true", mpi.AnnotationQueueSuspendSetBy: "true eve"},
+			annotations{mpi.AnnotationQueueSuspendSetBy: "true ada"},
 		},
 		"only written in full": {nil, annotations{mpi.AnnotationSuspendInQueue: "false"}, annotations{}},
 	} {

@@ -74,7 +74,7 @@ def is_argument(found: Sequence[str]) -> bool:
 
 
 def is_no_key(found: Sequence[str]) -> bool:
-    """Return whether a setting whose name ends with "key", and with no word that tells of a secret, holds no secret."""
+    """Return whether a setting whose name ends with "key", such as KAGGLE_KEY, holds no secret."""
     value = "".join(found[3:])
     bare = value.rstrip(",;)}]\"'")
     is_random = all(IS[name].search(bare) for name in ("isKey", "hasLetter", "hasDigit"))
