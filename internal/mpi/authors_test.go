@@ -49,14 +49,14 @@ func TestAuthored(t *testing.T) {
 			"MPIJob", mpiJob(true, 1), mpiJob(false, 1), with(annotations{mpi.AnnotationSuspendSetBy: "2 ada", mpi.AnnotationChangedBy: "3 ada"}),
 			with(annotations{mpi.AnnotationSuspendSetBy: "5 bob", mpi.AnnotationChangedBy: "3 ada"}),
 		},
-		"changed":                                 {"MPIJob", mpiJob(true, 1), mpiJob(true, 2), ada, with(annotations{mpi.AnnotationChangedBy: "5 bob"})},
-		"resumed and changed":                     {"MPIJob", mpiJob(true, 1), mpiJob(false, 2), ada, with(annotations{mpi.AnnotationSuspendSetBy: "5 bob", mpi.AnnotationChangedBy: "5 bob"})},
-		"said what holds":                         {"MPIJob", object{"runPolicy": object{}}, object{"runPolicy": object{"suspend": false}}, ada, with(annotations{mpi.AnnotationChangedBy: "5 bob"})},
-		"nothing changed":                         {"MPIJob", mpiJob(true, 1), mpiJob(true, 1), with(annotations{mpi.AnnotationSuspendSetBy: "2 ada"}), with(annotations{mpi.AnnotationSuspendSetBy: "2 ada"})},
-		"creator not known":                       {"MPIJob", mpiJob(true, 1), mpiJob(true, 1), nil, annotations{}},
-		"trainjob suspended":                      {"TrainJob", trainJob(false, "a"), trainJob(true, "a"), ada, with(annotations{mpi.AnnotationSuspendSetBy: "5 bob"})},
-		"trainjob suspended in its queue, forged": {"TrainJob", trainJob(true, "a"), trainJob(true, "a"), with(annotations{mpi.AnnotationQueueSuspendSetBy: "false ada"}), with(annotations{mpi.AnnotationQueueSuspendSetBy: "false ada"})},
-		"trainjob changed":                        {"TrainJob", trainJob(true, "a"), trainJob(true, "b"), ada, with(annotations{mpi.AnnotationChangedBy: "5 bob"})},
+		"changed":             {"MPIJob", mpiJob(true, 1), mpiJob(true, 2), ada, with(annotations{mpi.AnnotationChangedBy: "5 bob"})},
+		"resumed and changed": {"MPIJob", mpiJob(true, 1), mpiJob(false, 2), ada, with(annotations{mpi.AnnotationSuspendSetBy: "5 bob", mpi.AnnotationChangedBy: "5 bob"})},
+		"said what holds":     {"MPIJob", object{"runPolicy": object{}}, object{"runPolicy": object{"suspend": false}}, ada, with(annotations{mpi.AnnotationChangedBy: "5 bob"})},
+		"nothing changed":     {"MPIJob", mpiJob(true, 1), mpiJob(true, 1), with(annotations{mpi.AnnotationSuspendSetBy: "2 ada"}), with(annotations{mpi.AnnotationSuspendSetBy: "2 ada"})},
+		"creator not known":   {"MPIJob", mpiJob(true, 1), mpiJob(true, 1), nil, annotations{}},
+		"trainjob suspended":  {"TrainJob", trainJob(false, "a"), trainJob(true, "a"), ada, with(annotations{mpi.AnnotationSuspendSetBy: "5 bob"})},
+		"trainjob, forged":    {"TrainJob", trainJob(true, "a"), trainJob(true, "a"), with(annotations{mpi.AnnotationQueueSuspendSetBy: "false ada"}), with(annotations{mpi.AnnotationQueueSuspendSetBy: "false ada"})},
+		"trainjob changed":    {"TrainJob", trainJob(true, "a"), trainJob(true, "b"), ada, with(annotations{mpi.AnnotationChangedBy: "5 bob"})},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
