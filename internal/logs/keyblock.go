@@ -24,10 +24,9 @@ var (
 	keyPart = regexp.MustCompile(`(?:[A-Za-z0-9+/]{32,}={0,2}|[A-Za-z0-9+/]{2,}={1,2}(?P<after>["'\\\s]|$))`)
 )
 
-// add appends a line to those before, with all that belongs to a key hidden, and the rest as another function masks it.
-// If a key ends whose beginning is missing, as in the tail of a log, the lines before its end are hidden, too.
+// add appends a line, whose parts are joined (joinParts), to those before, with all that belongs to a key hidden, and the rest as another
+// function masks it. If a key ends whose beginning is missing, as in the tail of a log, the lines before its end are hidden, too.
 func (k *keyBlock) add(before []string, line string, mask func(string) string) []string {
-	line = joinParts(line)
 	if k.left == 0 && !strings.Contains(line, "PRIVATE KEY") {
 		return append(before, mask(line))
 	}

@@ -44,6 +44,7 @@ func (m Masker) Lines(lines []string) []string {
 	var key keyBlock
 	var code codeContext
 	for _, line := range lines {
+		line = joinParts(line)
 		masked = key.add(masked, line, m.inContext(&code, line))
 	}
 	return masked
@@ -61,18 +62,18 @@ func (m Masker) Text(text string) string {
 func (m Masker) Line(line string) string {
 	var key keyBlock
 	var code codeContext
+	line = joinParts(line)
 	return key.add(nil, line, m.inContext(&code, line))[0]
 }
 
-// inContext returns what masks the next line of a context, or parts of it.
+// inContext returns what masks the next line of a context, whose parts are joined, or a part of it.
 func (m Masker) inContext(context *codeContext, line string) func(string) string {
-	whole := joinParts(line)
-	begin := context.next(whole)
+	begin := context.next(line)
 	if begin < 0 {
 		return m.settings
 	}
 	return func(text string) string {
-		if text != whole {
+		if text != line {
 			return m.settings(text)
 		}
 		return m.maskAt(text, begin)

@@ -40,6 +40,7 @@ func (s *Stream) Line(line string) string {
 			s.hidden = false
 		}
 	}
+	line = joinParts(line)
 	return s.key.add(nil, line, s.masker.inContext(&s.code, line))[0]
 }
 
