@@ -55,8 +55,9 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 	}
 	addressWait := mpi.New().Gang.AddressWait()
 	if used != nil {
-		addressWait = trainjob.Convert(job, *used).Gang.AddressWait()
-		if refusal := meetSite(ctx, live, c, settings, request, trainjob.Convert(job, *used), jobSet); refusal != nil {
+		converted := trainjob.Convert(job, *used)
+		addressWait = converted.Gang.AddressWait()
+		if refusal := meetSite(ctx, live, c, settings, request, converted, jobSet); refusal != nil {
 			return *refusal
 		}
 		// A user can write the ConfigMap with the runtime that Trainer has stored.

@@ -17,7 +17,8 @@ import (
 )
 
 // queuedRDMA removes requests for RDMA that no node offers from the fields of a new job in a queue, and of a suspended job that gets the
-// label of a queue: Kueue counts what these fields request. It keeps them in an annotation (mpi.AnnotationRemovedRDMA), and removes them again if a user applies the same job again.
+// label of a queue: Kueue counts what these fields request. It keeps them in an annotation (mpi.AnnotationRemovedRDMA), and removes them
+// again if a user applies the same job again.
 type queuedRDMA struct {
 	live    client.Reader
 	cluster *cluster.Cluster
@@ -40,7 +41,7 @@ func (q queuedRDMA) Handle(ctx context.Context, request admission.Request) admis
 	stripped := object.DeepCopy()
 	removed := mpi.StripRDMA(stripped.Object)
 	if len(removed) > 0 {
-		remove, err := q.shouldRemove(ctx, request, old, object)
+		remove, err := q.shouldRemove(ctx, request, old, object, len(before) > 0)
 		if err != nil {
 			return admission.Errored(http.StatusInternalServerError, err)
 		}
@@ -88,12 +89,12 @@ func oldTree(request admission.Request) (*unstructured.Unstructured, error) {
 
 // shouldRemove reports whether the requests for RDMA of a job are to be removed: those of a job that enters a queue if no node offers them,
 // and those of another job if they were removed before.
-func (q queuedRDMA) shouldRemove(ctx context.Context, request admission.Request, old, object *unstructured.Unstructured) (bool, error) {
+func (q queuedRDMA) shouldRemove(ctx context.Context, request admission.Request, old, object *unstructured.Unstructured, wereRemoved bool) (bool, error) {
 	if optional, _ := mpi.ParseRDMA(object.GetAnnotations()); !optional {
 		return false, nil
 	}
-	if old != nil && (len(removedBefore(old, object)) > 0 || !entersQueue(old, object)) {
-		return len(removedBefore(old, object)) > 0, nil
+	if old != nil && (wereRemoved || !entersQueue(old, object)) {
+		return wereRemoved, nil
 	}
 	job, err := q.convert(ctx, request)
 	if err != nil {

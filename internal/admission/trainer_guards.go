@@ -146,13 +146,13 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 	return respond(request, slices.Concat(errs, never, tooLarge), full, slices.Concat(warnings, more, warned))
 }
 
-// preflightTrainJob is the API server's response to a TrainJob, which converted is, before it is created or changed.
+// preflightTrainJob is the API server's response to a TrainJob before it is created or changed. converted is the TrainJob, converted.
 func preflightTrainJob(ctx context.Context, c *cluster.Cluster, job trainjob.TrainJob, used trainjob.Runtime, converted mpi.Job, settings plan.Settings) cluster.Preflight {
 	return c.PreflightTrainJob(ctx, converted, settings.NetworkPolicies, func(role mpi.Role, path string) string { return trainjob.FieldOf(job, used, role, path) })
 }
 
-// preflightChange returns the errors and warnings of the API server about the pods of a suspended TrainJob that is changed. A queue that resumes a
-// job is never refused: it would try again and again.
+// preflightChange returns the errors and warnings of the API server about the pods of a suspended TrainJob that is changed. A queue that
+// resumes a job is never refused: it would try again and again.
 func preflightChange(ctx context.Context, c *cluster.Cluster, before, after trainjob.TrainJob, used trainjob.Runtime, settings plan.Settings) (field.ErrorList, []string) {
 	was, is := trainjob.Convert(before, used), trainjob.Convert(after, used)
 	resumedByQueue := is.Queue != "" && !is.Lifecycle.Suspended
