@@ -42,7 +42,7 @@ func (g *Gatherer) readEvents(ctx context.Context, job mpi.Job, seen jobstate.Ob
 			}
 		})
 	}
-	for _, pod := range podsAndInitializers(seen) {
+	for _, pod := range seen.AllPodsAndInitializers() {
 		found = append(found, g.eventsAbout(all, corev1.ObjectReference{Kind: "Pod", Name: pod.Name, UID: pod.UID})...)
 	}
 	slices.SortFunc(found, func(a, b jobstate.Event) int {

@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -114,7 +113,7 @@ func nodeOf(node *corev1.Node, free corev1.ResourceList) jobstate.Node {
 
 // unstartedPods reports whether pods are unscheduled, and whether any have not started.
 func unstartedPods(seen jobstate.Observed) (unplaced, pending bool) {
-	for _, pod := range podsAndInitializers(seen) {
+	for _, pod := range seen.AllPodsAndInitializers() {
 		if pod.Status.Phase != corev1.PodPending {
 			continue
 		}
@@ -157,11 +156,6 @@ func podsIn(seen jobstate.Observed) func(func(*corev1.Pod) bool) {
 			}
 		}
 	}
-}
-
-// podsAndInitializers returns the pods of podsIn, and those of the initializers.
-func podsAndInitializers(seen jobstate.Observed) []*corev1.Pod {
-	return slices.Concat(slices.Collect(iter.Seq[*corev1.Pod](podsIn(seen))), seen.Initializers)
 }
 
 // EndedBadly reports whether a container of a pod failed in its current or previous run, and when the first one did.

@@ -23,7 +23,7 @@ import (
 func silentNodes(seen jobstate.Observed) []string {
 	const most = 16
 	var names []string
-	for _, pod := range podsAndInitializers(seen) {
+	for _, pod := range seen.AllPodsAndInitializers() {
 		if (Unready(pod) || untaken(pod)) && pod.Spec.NodeName != "" && !slices.Contains(names, pod.Spec.NodeName) && len(names) < most {
 			names = append(names, pod.Spec.NodeName)
 		}

@@ -14,9 +14,6 @@ import (
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
-// maxClasses is how many priority classes a message names. Users may choose any of them, but often not list them.
-const maxClasses = 10
-
 // Names returns the names of the cluster's objects of a kind, which is that of a list, sorted.
 func Names(ctx context.Context, reader client.Reader, kind schema.GroupVersionKind) ([]string, error) {
 	list := &metav1.PartialObjectMetadataList{}
@@ -32,7 +29,8 @@ func Names(ctx context.Context, reader client.Reader, kind schema.GroupVersionKi
 	return names, nil
 }
 
-// existingPriorityClasses returns a clause about the PriorityClasses that a job may have. Those of Kubernetes itself are not for jobs.
+// existingPriorityClasses returns a clause about the PriorityClasses that a job may have: users often may not list them. Those of Kubernetes
+// itself are not for jobs.
 func (c *Cluster) existingPriorityClasses(ctx context.Context) string {
 	const ofKubernetes = "system-"
 	names, err := Names(ctx, c.live, schedulingv1.SchemeGroupVersion.WithKind("PriorityClassList"))
@@ -43,5 +41,5 @@ func (c *Cluster) existingPriorityClasses(ctx context.Context) string {
 	if len(names) == 0 {
 		return "the cluster has none for jobs, so leave it out"
 	}
-	return "those that exist: " + phrase.First(maxClasses, names)
+	return phrase.Existing(names)
 }

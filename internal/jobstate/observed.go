@@ -122,6 +122,11 @@ func (o Observed) AllPods() []*corev1.Pod {
 	return pods
 }
 
+// AllPodsAndInitializers returns AllPods and the latest pods of the initializers.
+func (o Observed) AllPodsAndInitializers() []*corev1.Pod {
+	return append(o.AllPods(), o.Initializers...)
+}
+
 // CurrentPods returns the launcher's latest pod and the workers that a job of so many workers has.
 func (o Observed) CurrentPods(workers int32) []*corev1.Pod {
 	pods := slices.Clone(o.LauncherPods[max(0, len(o.LauncherPods)-1):])

@@ -24,9 +24,6 @@ const (
 // WorkloadTime is how long Kueue may take to create the Workload of a job. Usually it takes less than a second.
 const WorkloadTime = time.Minute
 
-// maxClasses is how many classes a message names.
-const maxClasses = 10
-
 // WithoutWorkload returns the state of a job of which Kueue has created no Workload since a time. The classes are the names of all
 // WorkloadPriorityClasses; nil if they are unknown.
 func WithoutWorkload(job mpi.Job, since time.Time, classes []string) jobstate.QueueState {
@@ -57,5 +54,5 @@ func missingPriority(job mpi.Job, classes []string) string {
 	if len(classes) == 0 {
 		return text + " (the cluster has none)"
 	}
-	return text + " (those that exist: " + phrase.First(maxClasses, classes) + ")"
+	return text + " (" + phrase.Existing(classes) + ")"
 }

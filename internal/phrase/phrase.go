@@ -33,6 +33,12 @@ func First(most int, names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// Existing returns a clause about the names that a user can choose from, where another one does not exist.
+func Existing(names []string) string {
+	const most = 10
+	return "those that exist: " + First(most, names)
+}
+
 // Capital returns a text with its first letter, if that is ASCII, in upper case.
 func Capital(text string) string {
 	if text == "" {

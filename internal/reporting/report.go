@@ -447,7 +447,7 @@ func needsEvidence(job mpi.Job, seen jobstate.Observed, refusals []jobstate.Refu
 
 // anyTroubled reports whether a container of the job's pods or its initializers ended badly, or a pod takes long to start or to be ready.
 func anyTroubled(seen jobstate.Observed) bool {
-	for _, pod := range slices.Concat(seen.AllPods(), seen.Initializers) {
+	for _, pod := range seen.AllPodsAndInitializers() {
 		_, bad := cluster.EndedBadly(pod)
 		if bad || (pod.Status.Phase == corev1.PodPending || cluster.Unready(pod)) && seen.Now.Sub(pod.CreationTimestamp.Time) >= slowStart {
 			return true
@@ -505,7 +505,7 @@ func nextUpdate(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, next 
 
 // creationsOfStarting are the times at which the pods were created that are pending, or run and are not ready.
 func creationsOfStarting(seen jobstate.Observed) (times []time.Time) {
-	for _, pod := range slices.Concat(seen.AllPods(), seen.Initializers) {
+	for _, pod := range seen.AllPodsAndInitializers() {
 		if (pod.Status.Phase == corev1.PodPending || cluster.Unready(pod)) && pod.DeletionTimestamp == nil {
 			times = append(times, pod.CreationTimestamp.Time)
 		}
