@@ -92,11 +92,11 @@ func (d Dialer) Dial(ctx context.Context, host string, port int, anyHostKey bool
 			return client, nil
 		}
 		found := explain(err, address)
-		if isNameless(err) && !d.Job.MayGet(host) {
+		if IsNameless(err) && !d.Job.MayGet(host) {
 			found = &Trouble{agentapi.UnknownHost, "it is no host of this job, and its name cannot be resolved; the job's hosts are " + list(d.Job.Names)}
 		}
-		last := tries.failed(isNameless(err))
-		if isNameless(err) && time.Since(start)+tries.pause > wait && d.MayGetAddress != nil && !d.MayGetAddress(host) {
+		last := tries.failed(IsNameless(err))
+		if IsNameless(err) && time.Since(start)+tries.pause > wait && d.MayGetAddress != nil && !d.MayGetAddress(host) {
 			last = start.Add(wait)
 		}
 		final := found.Code == agentapi.UnknownHost && time.Since(start) > d.Disbelief
@@ -147,9 +147,9 @@ func (a *attempts) lengthenPause() {
 	a.pause = min(a.pause*5/4, longest)
 }
 
-// isNameless reports whether an attempt failed because the DNS has no such name. A headless Service has the name of a pod from when the
+// IsNameless reports whether an attempt or a look-up failed because the DNS has no such name. A headless Service has the name of a pod from when the
 // pod has an address: a pod without a node looks like one that does not exist.
-func isNameless(err error) bool {
+func IsNameless(err error) bool {
 	dns, is := errors.AsType[*net.DNSError](err)
 	return is && dns.IsNotFound
 }

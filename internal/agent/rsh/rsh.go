@@ -128,8 +128,7 @@ func (t target) isThisPodInDNS(ctx context.Context, lookup func(ctx context.Cont
 		return true
 	}
 	_, err := lookup(ctx, name)
-	dns, is := errors.AsType[*net.DNSError](err)
-	return !is || !dns.IsNotFound
+	return !protocol.IsNameless(err)
 }
 
 // ownName is this pod's name in the domain of the host, which is not in /etc/hosts, unlike the short one; "" if the host has no domain.
