@@ -119,16 +119,16 @@ func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) F
 	}
 	code := string(trouble.Code)
 	evidence := []string{fmt.Sprintf("Launcher's agent, %s: %s", trouble.Host, trouble.Message)}
-	if pod := at; pod != nil && podstatus.IsReady(pod.Pod) && strings.Contains(trouble.Message, "connection timed out") {
+	if at != nil && podstatus.IsReady(at.Pod) && strings.Contains(trouble.Message, "connection timed out") {
 		// What runs, is ready and does not answer is not to blame: something stands between.
 		code, figures["host"] = codes.ConnectionTimedOut, figures["hosts"]
-		evidence = append(evidence, fmt.Sprintf("Pod %s is running and ready.", pod.Name))
+		evidence = append(evidence, fmt.Sprintf("Pod %s is running and ready.", at.Name))
 	}
 	entry := codes.Lookup(code)
-	if pod := at; pod != nil && code == codes.WorkerUnreachable && !p.Job.Launcher.AfterWorkers {
-		if name, started := facts.InitAt(*pod, p.LauncherEnd()); name != "" {
+	if at != nil && code == codes.WorkerUnreachable && !p.Job.Launcher.AfterWorkers {
+		if name, started := facts.InitAt(*at, p.LauncherEnd()); name != "" {
 			figures["message"] = fmt.Sprintf("its init container %s was still running.", name)
-			evidence = append(evidence, fmt.Sprintf("Pod %s: init container %s was running since %s.", pod.Name, name, facts.TimeText(started)))
+			evidence = append(evidence, fmt.Sprintf("Pod %s: init container %s was running since %s.", at.Name, name, facts.TimeText(started)))
 			// The launcher can wait: the last remedy.
 			last := len(entry.Remedies) - 1
 			entry.Remedies = slices.Concat(entry.Remedies[last:], entry.Remedies[:last])

@@ -89,8 +89,8 @@ func (p *input) objectsRefused() (last jobstate.Event, is bool) {
 
 // jobMadePodSince reports whether the Job that an event says was refused, or any if it names none, has made a pod since.
 func (p *input) jobMadePodSince(refusal jobstate.Event) bool {
+	named := uncreatedJob.FindStringSubmatch(refusal.Message)
 	made := p.Events("Job", func(e jobstate.Event) bool {
-		named := uncreatedJob.FindStringSubmatch(refusal.Message)
 		return e.Reason == "SuccessfulCreate" && !e.Last.Before(refusal.Last) && (named == nil || named[1] == e.Name)
 	})
 	return len(made) > 0

@@ -14,10 +14,9 @@ func workersDeleted(p *input) []Finding {
 	var evidence []string
 	for _, worker := range p.DeletedWorkers {
 		pods = append(pods, worker.Pod)
-		switch {
-		case worker.At.IsZero():
+		if worker.At.IsZero() {
 			evidence = append(evidence, fmt.Sprintf("Pod %s was created at %s, when the launcher already ran. The pod before it was deleted.", worker.Name, facts.TimeText(worker.CreationTimestamp.Time)))
-		default:
+		} else {
 			evidence = append(evidence, fmt.Sprintf("Pod %s was deleted at %s.", worker.Name, facts.TimeText(worker.At)))
 		}
 	}
