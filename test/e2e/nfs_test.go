@@ -216,8 +216,8 @@ func (s nfs) trainJob(t *testing.T) {
 	s.results(t, filepath.Join(folder, "train"), text, "/trainjob", "train-launcher-0-0", "train-node-0-0")
 }
 
-// inVolume has ranks write their results to the volume itself, whose folder is theirs alone: root of a node may not write there. Its pods
-// name the server, which Pod Security's restricted profile does not admit.
+// inVolume is throughNFS with results on the volume itself. Its folder belongs to the user of the ranks, and a node's root user must not
+// write there. The pods name the NFS server, which Pod Security's restricted profile does not admit.
 const inVolume = "export OUTPUT_DIR=/data; " + throughNFS
 
 func (s nfs) mpiJobsPods(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// untilEnough runs for 30 s, so that the agents take samples, and until it is told to end.
+// untilEnough is a program that runs for at least 30 s, in which the agents take samples, and ends when /tmp/enough exists.
 const untilEnough = "import os, time; time.sleep(30)\nwhile not os.path.exists('/tmp/enough'): time.sleep(0.5)"
 
 // readPortScript asks the agents at some addresses for everything that they serve, without a token and with a wrong one, and prints a line

@@ -1,4 +1,4 @@
-"""A real Model Registry with its database, for tests, and what stands before it in OpenShift AI."""
+"""A real Model Registry with its database, for tests, and a proxy like the one in front of it in OpenShift AI."""
 
 from __future__ import annotations
 
