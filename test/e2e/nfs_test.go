@@ -36,11 +36,7 @@ func buildNFS(t *testing.T) (server string) {
 		t.Skipf("SKIPPED: the NFS client of the tests needs FUSE: %v", err)
 	}
 	bin, helpers := t.TempDir(), t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-C", filepath.Join("..", "nfs"), "-ldflags", "-s -w", "-o", bin, "./server", "./mount")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the NFS server and client: %v\n%s", err, out)
-	}
+	buildPrograms(t, "nfs", bin, "./server", "./mount")
 	if err := os.Rename(filepath.Join(bin, "mount"), filepath.Join(helpers, "mount.nfs")); err != nil {
 		t.Fatal(err)
 	}
@@ -59,13 +55,7 @@ func (s nfs) start(t *testing.T) (stop func()) {
 	}
 	stop = sync.OnceFunc(func() { _ = run.Process.Kill(); _ = run.Wait() })
 	t.Cleanup(stop)
-	eventually(t, "the NFS server answers", time.Minute, func() error {
-		connection, err := net.Dial("tcp", address)
-		if err != nil {
-			return err
-		}
-		return connection.Close()
-	})
+	listens(t, "the NFS server", address)
 	return stop
 }
 

@@ -30,13 +30,7 @@ func startS3(t *testing.T) s3 {
 	t.Helper()
 	onThisMachine(t)
 	bin, root := t.TempDir(), t.TempDir()
-	for _, what := range []string{"github.com/versity/versitygw/cmd/versitygw", "."} {
-		build := exec.CommandContext(t.Context(), "go", "build", "-C", filepath.Join("..", "s3"), "-ldflags", "-s -w", "-o", bin, what)
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("build %s: %v\n%s", what, err, out)
-		}
-	}
+	buildPrograms(t, "s3", bin, "github.com/versity/versitygw/cmd/versitygw", ".")
 	server := s3{bucket: filepath.Join(root, "training"), client: filepath.Join(bin, "s3")}
 	if err := os.Mkdir(server.bucket, 0o755); err != nil {
 		t.Fatal(err)
@@ -55,14 +49,31 @@ func startS3(t *testing.T) s3 {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = run.Wait() }) // the test's context ends it
-	eventually(t, "the S3 server answers", time.Minute, func() error {
+	listens(t, "the S3 server", address)
+	return server
+}
+
+// buildPrograms builds packages of a module in the folder test into another folder.
+func buildPrograms(t *testing.T, module, into string, packages ...string) {
+	t.Helper()
+	args := append([]string{"build", "-C", filepath.Join("..", module), "-ldflags", "-s -w", "-o", into}, packages...)
+	build := exec.CommandContext(t.Context(), "go", args...)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", strings.Join(packages, " "), err, out)
+	}
+}
+
+// listens waits until a server accepts connections at an address.
+func listens(t *testing.T, server, address string) {
+	t.Helper()
+	eventually(t, server+" answers", time.Minute, func() error {
 		connection, err := net.Dial("tcp", address)
 		if err != nil {
 			return err
 		}
 		return connection.Close()
 	})
-	return server
 }
 
 // as runs the client as a rank does, with what is in a data connection.
