@@ -119,7 +119,12 @@ func TestLists(t *testing.T) {
 		figures[each.name] = figure{took[each.name], sorted[len(sorted)/2], sizes[each.name]}
 		t.Logf("%-50s %.2f s (%.2f to %.2f), %.1f MB", each.name, figures[each.name].Median, sorted[0], sorted[len(sorted)-1], float64(figures[each.name].Bytes)/1e6)
 	}
-	text, err := json.MarshalIndent(map[string]any{"jobs": jobs, "cases": figures}, "", "  ")
+	version, err := exec.CommandContext(t.Context(), "git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := map[string]any{"date": time.Now().UTC().Truncate(time.Second), "version": strings.TrimSpace(string(version)), "jobs": jobs, "cases": figures}
+	text, err := json.MarshalIndent(record, "", "  ")
 	if err == nil {
 		err = os.WriteFile(file, append(text, '\n'), 0o600)
 	}
@@ -143,7 +148,7 @@ func readPages(ctx context.Context, path, accept string) (int, error) {
 	}
 	size, next := 0, ""
 	for {
-		body, err := readPage(ctx, http, server.Host+path+next, accept)
+		body, err := readPage(ctx, http, strings.TrimSuffix(server.Host, "/")+path+next, accept)
 		if err != nil {
 			return 0, err
 		}

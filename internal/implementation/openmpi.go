@@ -23,6 +23,10 @@ func (openMPI) WorkDirFlag() string { return "--wdir" }
 // maxNodePrefix is ORTE_MAX_NODE_PREFIX of Open MPI 4, without the byte that ends the text.
 const maxNodePrefix = 49
 
+// attachedHosts is more hosts than any job has. While daemons stay attached, Open MPI starts them on at most so many hosts, 128 by default,
+// and gives up if there are more (deadlock-params in its help-plm-rsh.txt and PRRTE's help-plm-ssh.txt).
+const attachedHosts = "100000"
+
 func (openMPI) LauncherEnv(job mpi.Job) []corev1.EnvVar {
 	env := []corev1.EnvVar{
 		{Name: "OMPI_MCA_orte_keep_fqdn_hostnames", Value: "true"},
@@ -59,6 +63,8 @@ func (openMPI) LauncherEnv(job mpi.Job) []corev1.EnvVar {
 		// the processes that are left.
 		corev1.EnvVar{Name: "OMPI_MCA_orte_leave_session_attached", Value: "true"},
 		corev1.EnvVar{Name: "PRTE_MCA_prte_leave_session_attached", Value: "true"},
+		corev1.EnvVar{Name: "OMPI_MCA_plm_rsh_num_concurrent", Value: attachedHosts},
+		corev1.EnvVar{Name: "PRTE_MCA_plm_ssh_num_concurrent", Value: attachedHosts},
 		// A container confines root, so mpirun need not refuse to run as root.
 		corev1.EnvVar{Name: "OMPI_ALLOW_RUN_AS_ROOT", Value: "1"},
 		corev1.EnvVar{Name: "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", Value: "1"},

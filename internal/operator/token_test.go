@@ -21,6 +21,8 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/internal/cost"
 )
 
 // tokenServer is an API server on which the operator's token is used: by the operator, and by a thief.
@@ -366,6 +368,11 @@ func TestOperatorTokenWritesWhatJobsNeed(t *testing.T) {
 	certificate := an(`{apiVersion: v1, kind: Secret, metadata: {namespace: mpijob-system, name: mpijob-webhook-certificate}, type: kubernetes.io/tls, stringData: {tls.crt: "", tls.key: "", caller-key: x}}`)
 	add("create the certificate", s.add(certificate))
 	add("renew the certificate", s.update(certificate, set("eA==", "data", "caller-key")))
+	for _, name := range []string{cost.LedgerName(user, "2026-11"), cost.DeletedReportsName} {
+		sums := of("ConfigMap", "mpijob-system", name)
+		add("create "+name, s.add(sums))
+		add("change "+name, s.merge(sums, `{"data":{"a":"b"}}`))
+	}
 	for _, configuration := range s.webhooks(t) {
 		add("trust the certificate: "+configuration.GetName(), s.patch(configuration, func(o *unstructured.Unstructured) {
 			for _, webhook := range o.Object["webhooks"].([]any) {
@@ -570,6 +577,11 @@ func TestOperatorTokenCannotSteal(t *testing.T) {
 	}
 	certificate := an(`{apiVersion: v1, kind: Secret, metadata: {namespace: default, name: mpijob-webhook-certificate}, type: kubernetes.io/tls, stringData: {tls.crt: "", tls.key: ""}}`)
 	add("create the certificate elsewhere", s.add(certificate))
+	add("create sums of deleted reports elsewhere", s.add(of("ConfigMap", user, cost.LedgerName(user, "2026-11"))))
+	add("create sums of deleted reports for the garbage collector", s.add(of("ConfigMap", "mpijob-system", cost.LedgerName(user, "2026-12"), byMPIJob)))
+	add("create another ConfigMap of its namespace", s.add(of("ConfigMap", "mpijob-system", "mpijob-prices")))
+	prices := s.exists(t, of("ConfigMap", "mpijob-system", "mpijob-prices-2"))
+	add("change another ConfigMap of its namespace", s.merge(prices, `{"data":{"prices":"{}"}}`))
 	keys := s.exists(t, of("Secret", user, "pi-ssh", byMPIJob))
 	add("change a job's keys", s.merge(keys, `{"data":{"ssh-privatekey":"eQ=="}}`))
 	exposed := of("Service", user, "exposed", byMPIJob)

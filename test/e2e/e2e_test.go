@@ -70,7 +70,33 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "connect to the cluster:", err)
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if refused, err := refusedWrites(context.Background()); err != nil || len(refused) > 0 {
+		fmt.Fprintf(os.Stderr, "FAIL: the policies for the operator's service account (config/webhook/operator.yaml) refused what it writes: %v %s\n", err, strings.Join(refused, "\n"))
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// refusedWrites returns the lines of the operator's log about writes that the policies for its own account refuse, other than in namespaces
+// where no job may run.
+func refusedWrites(ctx context.Context) (lines []string, err error) {
+	var pods corev1.PodList
+	if err := api.List(ctx, &pods, client.InNamespace(operatorKey.Namespace), client.MatchingLabels{"app.kubernetes.io/name": operatorKey.Name}); err != nil {
+		return nil, err
+	}
+	for _, pod := range pods.Items {
+		text, err := logs.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(ctx)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsBadRequest(err) {
+			return nil, err
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.Contains(line, "ValidatingAdmissionPolicy 'mpijob-operator") && !strings.Contains(line, "run the job in another namespace") {
+				lines = append(lines, strings.TrimSpace(line))
+			}
+		}
+	}
+	return lines, nil
 }
 
 func connect(path string) error {

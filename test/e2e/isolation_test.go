@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -110,39 +111,74 @@ func plainPod(t *testing.T, namespace, name string, command ...string) *corev1.P
 	return pod
 }
 
-// TestNetworkEnforcesPolicies connects between the pods of jobs, of projects, and services.
+// TestNetworkEnforcesPolicies connects between the pods of jobs of both kinds, of projects, and services.
 func TestNetworkEnforcesPolicies(t *testing.T) {
-	parallel(t, 3)
+	parallel(t, 5)
 	own, other := newNamespace(t), newNamespace(t)
-	running := func(namespace, name string) string {
-		job := agentJob(namespace, name, "openmpi", kubeflow.MPIImplementationOpenMPI, 1, "mpirun", "-n", "1", "ranks", "--sleep", "600")
+	runtimeIn(t, own, "mpi-openmpi")
+	running := func(namespace string) string {
+		job := agentJob(namespace, "neighbour", "openmpi", kubeflow.MPIImplementationOpenMPI, 1, "mpirun", "-n", "1", "ranks", "--sleep", "600")
 		create(t, job)
 		waitFor(t, job, "it runs", runs)
 		return podsOf(t, job, mpi.RoleWorker)[0].Status.PodIP
 	}
 	serve := []string{"python3", "-m", "http.server", "8080"}
 	service, foreign := plainPod(t, own, "service", serve...).Status.PodIP, plainPod(t, other, "service", serve...).Status.PodIP
-	neighbour, stranger := running(own, "neighbour"), running(other, "stranger")
+	neighbour, stranger, trainer := running(own), running(other), trainingWorker(t, own)
+	places := fmt.Sprintf("service,%s,8080 foreign,%s,8080 neighbour,%s,2222 status,%[3]s,2223 trainer,%[4]s,2222 stranger,%[5]s,2222", service, foreign, neighbour, trainer, stranger)
+	program := func(worker string) []string {
+		return []string{"sh", "-c", `mpirun -n 1 ranks --sleep 1 && python3 -c "$CONNECT" $PLACES apiserver,kubernetes.default.svc,443 worker,` + worker + ",2222"}
+	}
+	env := []corev1.EnvVar{{Name: "CONNECT", Value: connectScript}, {Name: "PLACES", Value: places}}
+	const fromJob = "service reached\nforeign blocked\nneighbour blocked\nstatus blocked\ntrainer blocked\nstranger blocked\napiserver reached\nworker reached\n"
 
-	job := openMPI(own, 1, "sh", "-c", `mpirun -n 1 ranks --sleep 1 && python3 -c "$CONNECT" $PLACES worker,job-worker-0.job,2222`)
-	launcher(job).Env = []corev1.EnvVar{{Name: "CONNECT", Value: connectScript}, {Name: "PLACES", Value: fmt.Sprintf(
-		"service,%s,8080 foreign,%s,8080 neighbour,%s,2222 status,%[3]s,2223 stranger,%[4]s,2222 apiserver,kubernetes.default.svc,443", service, foreign, neighbour, stranger)}}
+	job := openMPI(own, 1, program("job-worker-0.job")...)
+	launcher(job).Env = env
 	create(t, job)
 	waitFor(t, job, "it succeeds", succeeded)
-	want := "service reached\nforeign blocked\nneighbour blocked\nstatus blocked\nstranger blocked\napiserver reached\nworker reached\n"
-	if got := output(t, job); !strings.HasSuffix(got, want) {
-		t.Errorf("from a job: %s, want %s", got, want)
+	if got := output(t, job); !strings.HasSuffix(got, fromJob) {
+		t.Errorf("from an MPIJob: %s, want %s", got, fromJob)
 	}
 
-	prober := plainPod(t, own, "prober", "python3", "-c", connectScript, "service,"+service+",8080", "foreign,"+foreign+",8080", "neighbour,"+neighbour+",2222", "stranger,"+stranger+",2222")
-	want = "service reached\nforeign reached\nneighbour blocked\nstranger blocked\n"
+	settings, err := json.Marshal(map[string]any{"numNodes": 2, "command": program("pi-node-0-0.pi"), "env": env})
+	if err != nil {
+		t.Fatal(err)
+	}
+	train := trainJob(t, own, string(settings))
+	createTrainJob(t, train)
+	ends(t, train, "Complete")
+	if got := printed(t, train); !strings.HasSuffix(got, fromJob) {
+		t.Errorf("from a TrainJob: %s, want %s", got, fromJob)
+	}
+
+	prober := plainPod(t, own, "prober", append([]string{"python3", "-c", connectScript}, strings.Fields(places)...)...)
+	const fromPod = "service reached\nforeign reached\nneighbour blocked\nstatus blocked\ntrainer blocked\nstranger blocked\n"
 	eventually(t, "a pod without a policy has connected", time.Minute, func() error {
 		got, err := logs.CoreV1().Pods(own).GetLogs(prober.Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
-		if err == nil && string(got) != want {
-			err = fmt.Errorf("it printed %q, want %q", got, want)
+		if err == nil && string(got) != fromPod {
+			err = fmt.Errorf("it printed %q, want %q", got, fromPod)
 		}
 		return err
 	})
+}
+
+// trainingWorker runs a TrainJob and returns the address of its worker.
+func trainingWorker(t *testing.T, namespace string) (address string) {
+	t.Helper()
+	job := trainJob(t, namespace, "{numNodes: 2, command: [mpirun, -n, '2', ranks, --sleep, '600']}")
+	job.SetName("trainer")
+	createTrainJob(t, job)
+	policy := networkPolicyOf(t, namespace, "trainer.trainjob")
+	eventually(t, "the TrainJob's worker runs", time.Minute, func() error {
+		for _, pod := range selected(t, policy) {
+			if strings.HasPrefix(pod.Name, "trainer-node-") && pod.Status.Phase == corev1.PodRunning {
+				address = pod.Status.PodIP
+				return nil
+			}
+		}
+		return errors.New("it does not run")
+	})
+	return address
 }
 
 // TestEndpointOfConnectionIsReached: a job reaches a store of another project by its data connection, through a Service whose

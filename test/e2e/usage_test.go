@@ -11,12 +11,15 @@ import (
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/cost"
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // computedSeconds is how many seconds of a CPU computingProgram uses. It runs for at least half a minute, and longer where others
@@ -86,6 +89,61 @@ func TestUsageOverTime(t *testing.T) {
 			s.run(0, []string{"Used ", "on average"}, "describe", jobName)
 		})
 	}
+}
+
+// TestSumsOfDeletedReports: what jobs of both kinds reserved whose reports were deleted by others is in the sums of their namespace, which an
+// administrator sees.
+func TestSumsOfDeletedReports(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	job := quickJob(namespace, "deleted")
+	create(t, job)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	train := trainJob(t, namespace, "{numNodes: 2, command: [mpirun, -n, '2', ranks]}")
+	createTrainJob(t, train)
+	for kind, job := range map[string]client.Object{kubeflow.Kind: job, trainjob.Kind: train} {
+		report := reported(t, kind, namespace, job.GetName(), "the job ends", func(status v1alpha1.JobReportStatus) error {
+			if status.CompletionTime == nil || status.Consumption == nil || status.Consumption.CPUCoreSeconds == 0 {
+				return fmt.Errorf("it is %s, and reserved %+v", status.Phase, status.Consumption)
+			}
+			return nil
+		})
+		if err := api.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the job is gone", time.Minute, func() error {
+			if left := children(t, namespace); len(left) > 0 && api.Get(t.Context(), client.ObjectKeyFromObject(job), job) == nil {
+				return fmt.Errorf("left are %v", left)
+			}
+			return nil
+		})
+		if err := api.Delete(t.Context(), report); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// They are counted a minute later.
+	eventually(t, "the sums have the jobs", 3*time.Minute, func() error {
+		var configs corev1.ConfigMapList
+		if err := api.List(t.Context(), &configs, client.InNamespace(operatorKey.Namespace), client.MatchingLabels{mpi.LabelUsageOf: namespace}); err != nil {
+			return err
+		}
+		counted := 0
+		for _, config := range configs.Items {
+			sums, err := cost.ParseLedger(config.Data)
+			if err != nil {
+				return err
+			}
+			for _, line := range sums.Lines {
+				counted += line.Jobs
+			}
+		}
+		if counted != 2 {
+			return fmt.Errorf("%d jobs are counted", counted)
+		}
+		return nil
+	})
+	s := shell{t, namespace}
+	s.run(0, []string{"(deleted reports)"}, "usage", "-n", namespace)
 }
 
 // TestLaunchIsReported: while a job runs, its record and its events show that the launcher connected to the workers and that ranks run.

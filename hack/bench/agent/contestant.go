@@ -114,6 +114,7 @@ func (c contestant) mpi() []string {
 		"OMPI_MCA_orte_default_hostfile=" + hostfile,
 		"OMPI_MCA_orte_set_default_slots=1",
 		"OMPI_MCA_orte_leave_session_attached=true",
+		"OMPI_MCA_plm_rsh_num_concurrent=100000",
 		"OMPI_ALLOW_RUN_AS_ROOT=1",
 		"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 		"OMPI_MCA_plm_rsh_agent=" + c.rsh,

@@ -29,6 +29,32 @@ type Programs struct {
 	Runs    []Program `json:"runs"`
 }
 
+// Lists are how long programs took to list many jobs, as the suite list records it.
+type Lists struct {
+	Date    time.Time `json:"date"`
+	Version string    `json:"version"`
+	// Jobs is how many jobs of one namespace were listed.
+	Jobs int `json:"jobs"`
+	// Cases are the programs and the requests that were measured, by name.
+	Cases map[string]List `json:"cases"`
+}
+
+// List is how long a program took, from its start to its end, or a request.
+type List struct {
+	Seconds []float64 `json:"seconds"`
+	Median  float64   `json:"median"`
+	// Bytes is the size of what was printed or received.
+	Bytes int `json:"bytes"`
+}
+
+// Records are what was measured.
+type Records struct {
+	// Reports are the files of the benchmark, by suite.
+	Reports  map[string]report.Report
+	Programs Programs
+	Lists    Lists
+}
+
 // A section is the part of the page about a suite.
 type section struct {
 	suite, title, text string
@@ -37,7 +63,7 @@ type section struct {
 // sections are in the order of the page.
 var sections = []section{
 	{"mpijob", "How fast jobs are created", "From the creation of a job until its launcher and all worker pods exist, compared with mpi-operator and with the fastest way to create the same objects. The ratio is how many times longer the other takes."},
-	{"start", "How fast jobs start and end", "On a real cluster with real MPI, compared with mpi-operator with OpenSSH and with bare pods."},
+	{"start", "How fast jobs start and end", "On a real cluster with real MPI, compared with mpi-operator with OpenSSH and with bare pods (`floor`). In the cases of TrainJobs, `ours` is a TrainJob with a runtime of the operator, `mpijob` the same program as an MPIJob, and `trainer` a TrainJob that Kubeflow Trainer runs without the operator, with a runtime as its own for DeepSpeed. `cold`: no node has the image."},
 	{"compute", "How fast programs compute", "The programs' own times: all ranks in one worker of an MPIJob (`ours`), compared with `mpirun` in a pod without operator or agent (`bare`). `unbound` is `bare` without binding of ranks to cores, which is how ranks of pods run that [share their cores](how-to/tuning.md). `spread` has a worker for each rank on the same node, whose ranks exchange messages by TCP. `profiled` is the same as ours with a [communication profile](metrics.md#where-the-time-goes). At least 0.97 is at par; with four ranks, two share each core of the machine."},
 	{"agent", "How fast ranks start", "On many hosts of one machine, without Kubernetes."},
 	{"scale", "What many jobs cost", "Jobs of 1 to 1,000 workers, 10 on average, on 1,000 simulated nodes, with a real API server. The operator writes a JobReport and a NetworkPolicy for each job and schedules it as a gang; mpi-operator does none of these. The growth of a figure is the exponent of the number of jobs: 0 if it does not depend on it, 1 if it is proportional."},
@@ -49,8 +75,9 @@ var sections = []section{
 // ours is the name of our contestant.
 const ours = "ours"
 
-// Page returns the page for the reports, by suite, and the runs of programs.
-func Page(reports map[string]report.Report, programs Programs) string {
+// Page returns the page for what was measured.
+func Page(records Records) string {
+	programs := records.Programs
 	var page strings.Builder
 	page.WriteString("# Proof\n\n<!-- question: What was measured, what do 1,000 jobs cost, and which programs ran? -->\n\n" +
 		"What was measured, where, compared with what, and how to repeat it. This page is generated from the files in `docs/proof`, which the\n" +
@@ -66,11 +93,34 @@ func Page(reports map[string]report.Report, programs Programs) string {
 		}
 	}
 	for _, s := range sections {
-		if r, measured := reports[s.suite]; measured {
+		if r, measured := records.Reports[s.suite]; measured {
 			writeSection(&page, s, r)
 		}
 	}
+	if len(records.Lists.Cases) > 0 {
+		writeLists(&page, records.Lists)
+	}
 	return page.String()
+}
+
+// kubectlGet is the program with which others are compared, in Lists.
+const kubectlGet = "kubectl get"
+
+func writeLists(page *strings.Builder, lists Lists) {
+	fmt.Fprintf(page, "\n## How long lists take\n\n"+
+		"%d jobs of one namespace, half of them suspended, on a real API server: from the start of the program to its end. `list` is the command\n"+
+		"line, `SDK` a Python process that imports the SDK and prints `list_jobs()`, `kubectl get` prints the same jobs without their reports. The lines of `server` are\n"+
+		"the API server's answers alone.\n\n"+
+		"%s; commit %s. Repeat: `make bench SUITE=list`.\n\n| what | seconds | of `kubectl get` |\n|---|---:|---:|\n",
+		lists.Jobs, lists.Date.Format(time.DateOnly), lists.Version)
+	base := lists.Cases[kubectlGet].Median
+	for _, name := range slices.Sorted(maps.Keys(lists.Cases)) {
+		each, ratio := lists.Cases[name], ""
+		if base > 0 {
+			ratio = report.Value{Value: each.Median / base}.String()
+		}
+		fmt.Fprintf(page, "| `%s` | %s (%d) | %s |\n", name, report.Value{Value: each.Median}, len(each.Seconds), ratio)
+	}
 }
 
 func writeSection(page *strings.Builder, s section, r report.Report) {

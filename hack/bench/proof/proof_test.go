@@ -19,9 +19,9 @@ var update = flag.Bool("update", false, "write docs/proof.md anew")
 const folder = "../../../docs/proof"
 
 // recorded reads the files in docs/proof.
-func recorded(t *testing.T) (map[string]report.Report, proof.Programs) {
+func recorded(t *testing.T) proof.Records {
 	t.Helper()
-	reports, programs := map[string]report.Report{}, proof.Programs{}
+	records := proof.Records{Reports: map[string]report.Report{}}
 	files, err := filepath.Glob(folder + "/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no records in %s: %v", folder, err)
@@ -31,25 +31,28 @@ func recorded(t *testing.T) (map[string]report.Report, proof.Programs) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if filepath.Base(file) == "programs.json" {
-			err = json.Unmarshal(text, &programs)
-		} else {
+		switch filepath.Base(file) {
+		case "programs.json":
+			err = json.Unmarshal(text, &records.Programs)
+		case "list.json":
+			err = json.Unmarshal(text, &records.Lists)
+		default:
 			var r report.Report
 			err = json.Unmarshal(text, &r)
-			reports[r.Suite] = r
+			records.Reports[r.Suite] = r
 		}
 		if err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
 	}
-	return reports, programs
+	return records
 }
 
 // TestPageIsCurrent: docs/proof.md and its pictures are what the records say; go test ./proof -update writes them.
 func TestPageIsCurrent(t *testing.T) {
-	reports, programs := recorded(t)
-	files := map[string]string{folder + ".md": proof.Page(reports, programs)}
-	for name, picture := range proof.Plots(reports) {
+	records := recorded(t)
+	files := map[string]string{folder + ".md": proof.Page(records)}
+	for name, picture := range proof.Plots(records.Reports) {
 		files[filepath.Join(folder, name)] = picture
 	}
 	old, err := filepath.Glob(folder + "/*.svg")
@@ -95,7 +98,7 @@ func TestPlots(t *testing.T) {
 	if len(files) != 2 {
 		t.Fatalf("%d pictures were drawn, not those of cpu and requests: %v", len(files), files)
 	}
-	page := proof.Page(reports, proof.Programs{})
+	page := proof.Page(proof.Records{Reports: reports})
 	for name, picture := range files {
 		var drawn struct {
 			Title string `xml:"title"`
@@ -136,13 +139,17 @@ func TestPage(t *testing.T) {
 	r := report.Report{Suite: "scale", Date: time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC), Version: map[string]string{"ours": "v1"}, Cases: []report.Case{
 		report.NewCase("cpu/10", "s", "ours", values(1, 2)), report.NewCase("cpu/100", "s", "ours", values(10, 20)), report.NewCase("requests/10", "requests", "ours", values(3, 6)),
 	}}
-	page := proof.Page(map[string]report.Report{"scale": r}, proof.Programs{})
+	page := proof.Page(proof.Records{Reports: map[string]report.Report{"scale": r}})
 	for _, want := range []string{"| `cpu/100` | s | 10 | 20 | 2 |", "## What many jobs cost", "ours v1"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not contain %q: %s", want, page)
 		}
 	}
-	if strings.Contains(page, "How fast") || strings.Contains(page, "Programs that others") {
+	lists := proof.Lists{Jobs: 5000, Cases: map[string]proof.List{"list": {Seconds: []float64{2, 3, 4}, Median: 3}, "kubectl get": {Seconds: []float64{2, 2, 2}, Median: 2}}}
+	if page := proof.Page(proof.Records{Lists: lists}); !strings.Contains(page, "\n5000 jobs") || !strings.Contains(page, "| `list` | 3 (3) | 1.5 |") {
+		t.Errorf("the page does not contain the times of lists: %s", page)
+	}
+	if strings.Contains(page, "How long lists") || strings.Contains(page, "How fast") || strings.Contains(page, "Programs that others") {
 		t.Errorf("the page shows what was not recorded: %s", page)
 	}
 }
