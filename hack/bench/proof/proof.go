@@ -63,7 +63,7 @@ type section struct {
 // sections are in the order of the page.
 var sections = []section{
 	{"mpijob", "How fast jobs are created", "From the creation of a job until its launcher and all worker pods exist, compared with mpi-operator and with the fastest way to create the same objects. The ratio is how many times longer the other takes."},
-	{"start", "How fast jobs start and end", "On a real cluster with real MPI, compared with mpi-operator with OpenSSH and with bare pods (`floor`). In the cases of TrainJobs, `ours` is a TrainJob with a runtime of the operator, `mpijob` the same program as an MPIJob, and `trainer` a TrainJob that Kubeflow Trainer runs without the operator, with a runtime as its own for DeepSpeed. `cold`: no node has the image."},
+	{"start", "How fast jobs start and end", "On a real cluster with real MPI, compared with mpi-operator with OpenSSH and with bare pods (`floor`). In the cases of TrainJobs, `ours` is a TrainJob with a runtime of the operator, and `mpijob` the same program as an MPIJob. `trainer` is a TrainJob that Kubeflow Trainer runs without the operator, with a runtime as its own for DeepSpeed. `cold`: no node has the image."},
 	{"compute", "How fast programs compute", "The programs' own times: all ranks in one worker of an MPIJob (`ours`), compared with `mpirun` in a pod without operator or agent (`bare`). `unbound` is `bare` without binding of ranks to cores, which is how ranks of pods run that [share their cores](how-to/tuning.md). `spread` has a worker for each rank on the same node, whose ranks exchange messages by TCP. `profiled` is the same as ours with a [communication profile](metrics.md#where-the-time-goes). At least 0.97 is at par; with four ranks, two share each core of the machine."},
 	{"agent", "How fast ranks start", "On many hosts of one machine, without Kubernetes."},
 	{"scale", "What many jobs cost", "Jobs of 1 to 1,000 workers, 10 on average, on 1,000 simulated nodes, with a real API server. The operator writes a JobReport and a NetworkPolicy for each job and schedules it as a gang; mpi-operator does none of these. The growth of a figure is the exponent of the number of jobs: 0 if it does not depend on it, 1 if it is proportional."},
@@ -109,8 +109,8 @@ const kubectlGet = "kubectl get"
 func writeLists(page *strings.Builder, lists Lists) {
 	fmt.Fprintf(page, "\n## How long lists take\n\n"+
 		"%d jobs of one namespace, half of them suspended, on a real API server: from the start of the program to its end. `list` is the command\n"+
-		"line, `SDK` a Python process that imports the SDK and prints `list_jobs()`, `kubectl get` prints the same jobs without their reports. The lines of `server` are\n"+
-		"the API server's answers alone.\n\n"+
+		"line. `SDK` is a Python process that imports the SDK and prints `list_jobs()`. `kubectl get` prints the same jobs without their reports.\n"+
+		"The lines of `server` are the API server's answers alone.\n\n"+
 		"%s; commit %s. Repeat: `make bench SUITE=list`.\n\n| what | seconds | of `kubectl get` |\n|---|---:|---:|\n",
 		lists.Jobs, lists.Date.Format(time.DateOnly), lists.Version)
 	base := lists.Cases[kubectlGet].Median
