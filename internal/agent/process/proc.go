@@ -52,6 +52,8 @@ type Stat struct {
 	State   byte
 	Parent  int
 	Started string
+	// Program differs after the process has loaded another program, and while it does; "" if this is not known.
+	Program string
 	// code is a wait status, of a zombie.
 	code int
 }
@@ -64,7 +66,17 @@ func ReadStat(pid int) (Stat, bool) {
 	}
 	parent, _ := strconv.Atoi(fields[1])
 	code, _ := strconv.Atoi(fields[49])
-	return Stat{State: fields[0][0], Parent: parent, Started: fields[19], code: code}, true
+	return Stat{State: fields[0][0], Parent: parent, Started: fields[19], Program: programOf(fields), code: code}, true
+}
+
+// programOf returns where the code and the stack of a process begin, which the kernel chooses anew for each program. A reader that may not
+// trace the process gets 0 or 1.
+func programOf(fields []string) string {
+	code, stack := fields[23], fields[25]
+	if len(code) < 2 || len(stack) < 2 {
+		return ""
+	}
+	return code + " " + stack
 }
 
 // Use is what a process has used.

@@ -78,6 +78,21 @@ type observed struct {
 	bare bool
 	// until is how long it may become a rank: a rank shows its variables when its program has been loaded.
 	until time.Time
+	// program is the one that it had when it was last looked at, and looks is how often it was looked at with it.
+	program string
+	looks   int
+}
+
+// looksAtProgram is how often a process is looked at with the same program: what its parent is may be seen later.
+const looksAtProgram = 3
+
+// mayHaveBecome reports whether a process that is no rank may have become one since it was last looked at: it has loaded a program.
+func (o *observed) mayHaveBecome(state process.Stat) bool {
+	if o.program != state.Program || state.Program == "" {
+		o.program, o.looks = state.Program, 0
+	}
+	o.looks++
+	return o.looks <= looksAtProgram
 }
 
 // becomesRankWithin is how long a process may take to load its program.
@@ -157,7 +172,7 @@ func (r *Ranks) Scan() (found, alone bool) {
 			r.processes[pid] = known
 			found = true
 		}
-		if known.rank < 0 && now.Before(known.until) && state.State != 'Z' {
+		if known.rank < 0 && now.Before(known.until) && state.State != 'Z' && known.mayHaveBecome(state) {
 			r.recognize(pid, state, known)
 		}
 	}
