@@ -159,7 +159,7 @@ load: images $(BIN)/cluster
 ##@ Check
 
 .PHONY: test
-test: ## Test everything that this machine can test, and say what it cannot.
+test: ## Run linters, unit tests and a quarter of the end-to-end tests (SHARE= runs all), and print what this machine cannot run.
 	@hack/test.sh
 
 .PHONY: unit
@@ -312,7 +312,7 @@ prose: hack/prose/node_modules/.package-lock.json ## Check that documents, messa
 	@go run ./hack/prose -lines $$(git ls-files Makefile '*.sh' '*.yaml' '*.yml' '*Containerfile' ':!*/testdata/*' ':!config/crd/*_*.yaml')
 
 hack/prose/node_modules/.package-lock.json: hack/prose/package-lock.json
-	@command -v npm >/dev/null || { echo "prose: npm is missing: install Node.js 20 or later"; exit 1; }
+	@command -v npm >/dev/null || { echo "prose: npm is missing: install Node.js 20.19 or later"; exit 1; }
 	@cd hack/prose && npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
 
 # mkdocs fails for warnings that it prints, so that it must not be quiet.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs every test that this machine can run. The others are printed as SKIPPED with the reason; the end is a summary.
+# Runs linters, unit tests and a share of the end-to-end tests: SHARE, by default a quarter; SHARE= is all. What this machine cannot run
+# is printed as SKIPPED with the reason; the end is a summary.
 # A cluster that this script starts is taken down again.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -45,7 +46,7 @@ skip() { # skip NAME REASON
   summary+=("$(printf '%-15s SKIPPED  %s' "$1" "$2")")
 }
 
-command -v npm >/dev/null || { skip prose "npm is missing: install Node.js 20 or later"; export SKIP_PROSE=1; }
+command -v npm >/dev/null || { skip prose "npm is missing: install Node.js 20.19 or later"; export SKIP_PROSE=1; }
 # verify compares the tree with the last commit, so that it needs a clean tree, as in CI and in a fresh clone.
 if [ -z "$(git status --porcelain 2>/dev/null)" ]; then step verify make verify; else
   step lint make lint

@@ -98,9 +98,11 @@ func makefile(t *testing.T) (targets, variables map[string]bool) {
 	t.Helper()
 	text := read(t, filepath.Join(root, "Makefile"))
 	targets, variables = map[string]bool{}, map[string]bool{}
-	// make dashboard-e2e passes these on.
-	for _, found := range regexp.MustCompile(`\b[A-Z]{4,}\b`).FindAllString(read(t, filepath.Join(root, "web", "test", "cluster.sh")), -1) {
-		variables[found] = true
+	// make dashboard-e2e and make test pass these on.
+	for _, script := range []string{"web/test/cluster.sh", "hack/test.sh"} {
+		for _, found := range regexp.MustCompile(`\b[A-Z]{4,}\b`).FindAllString(read(t, filepath.Join(root, script)), -1) {
+			variables[found] = true
+		}
 	}
 	for _, found := range regexp.MustCompile(`(?m)^([a-z0-9-]+):`).FindAllStringSubmatch(text, -1) {
 		targets[found[1]] = true
