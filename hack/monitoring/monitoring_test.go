@@ -128,7 +128,7 @@ func withRules(known map[string][]string, all []rule) map[string][]string {
 	return known
 }
 
-// TestQueriesOfDocuments: the queries in docs/metrics.md can be copied.
+// TestQueriesOfDocuments: the queries in docs/metrics.md and docs/admin/capacity.md can be copied. The latter count jobs of both kinds.
 func TestQueriesOfDocuments(t *testing.T) {
 	all, _ := rules(t)
 	known := withRules(metrics(t), all)
@@ -138,5 +138,17 @@ func TestQueriesOfDocuments(t *testing.T) {
 	}
 	for _, row := range rows {
 		check(t, "docs/metrics.md", strings.ReplaceAll(row[1], `\|`, "|"), known)
+	}
+	known["kube_node_status_allocatable"] = []string{"resource"}
+	capacity := regexp.MustCompile("(?m)^\\|[^|]*\\| `(.*)` \\|$|^```promql\n([^`]*)\n```").FindAllStringSubmatch(read(t, "docs", "admin", "capacity.md"), -1)
+	if len(capacity) < 12 {
+		t.Errorf("only %d queries are found", len(capacity))
+	}
+	for _, row := range capacity {
+		query := strings.ReplaceAll(row[1]+row[2], `\|`, "|")
+		check(t, "docs/admin/capacity.md", query, known)
+		if strings.Contains(query, "training_operator_") {
+			t.Errorf("docs/admin/capacity.md: %s counts no TrainJobs", query)
+		}
 	}
 }
