@@ -284,7 +284,7 @@ var settings = []SettingGroup{
 	{"Failures and time", []Setting{
 		{
 			Name: "retries", Flag: "retries", Python: "retries", Form: "retries", Text: "Number of times to try a failed job again, with new pods for workers that failed (with a runtime: new pods for all)", Limits: "0 or more; with a runtime at most 100",
-			Differs: "An attempt that Kubernetes ended, to preempt a pod or drain a node, does not count",
+			Differs: "An attempt that Kubernetes ended, to preempt a pod or drain a node, does not count. If it is not set, a failed job is not tried again; an MPIJob in YAML without it is tried again 6 times",
 			MPIJob:  jobField("spec.runPolicy.backoffLimit"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/max-restarts]").only(withOurs),
 		},
 		{
