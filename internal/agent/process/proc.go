@@ -58,25 +58,67 @@ type Stat struct {
 	code int
 }
 
-// ReadStat reads the state of a process; false if there is no such process.
+// ReadStat reads the state of a process, with few system calls, since the agent does this often; false if there is no such process.
 func ReadStat(pid int) (Stat, bool) {
-	fields := StatFields(pid)
-	if len(fields) < 50 {
+	const lastField = 49
+	var buffer [1024]byte
+	line := readStart(File(pid, "stat"), buffer[:])
+	// The name, in parentheses, may hold anything.
+	end := bytes.LastIndexByte(line, ')')
+	if end < 0 {
 		return Stat{}, false
 	}
-	parent, _ := strconv.Atoi(fields[1])
-	code, _ := strconv.Atoi(fields[49])
-	return Stat{State: fields[0][0], Parent: parent, Started: fields[19], Program: programOf(fields), code: code}, true
+	var fields [lastField + 1][]byte
+	n := 0
+	for field := range bytes.FieldsSeq(line[end+1:]) {
+		if n > lastField {
+			break
+		}
+		fields[n] = field
+		n++
+	}
+	if n <= lastField {
+		return Stat{}, false
+	}
+	parent, _ := strconv.Atoi(string(fields[1]))
+	code, _ := strconv.Atoi(string(fields[lastField]))
+	return Stat{State: fields[0][0], Parent: parent, Started: string(fields[19]), Program: programOf(fields[23], fields[25]), code: code}, true
+}
+
+// readStart reads the start of a file, as much as fits into a buffer; none if it cannot be read.
+func readStart(path string, buffer []byte) []byte {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = unix.Close(fd) }()
+	for {
+		n, err := unix.Read(fd, buffer)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return nil
+		}
+		return buffer[:n]
+	}
+}
+
+// Newest returns the id of the process or thread of the container that was started last (proc_loadavg(5)): if it is the same as before, no
+// other process was started. It is "" if that is not known.
+func Newest() string {
+	var buffer [128]byte
+	line := bytes.TrimSpace(readStart("/proc/loadavg", buffer[:]))
+	return string(line[bytes.LastIndexByte(line, ' ')+1:])
 }
 
 // programOf returns where the code and the stack of a process begin, which the kernel chooses anew for each program. A reader that may not
 // trace the process gets 0 or 1.
-func programOf(fields []string) string {
-	code, stack := fields[23], fields[25]
+func programOf(code, stack []byte) string {
 	if len(code) < 2 || len(stack) < 2 {
 		return ""
 	}
-	return code + " " + stack
+	return string(code) + " " + string(stack)
 }
 
 // Use is what a process has used.

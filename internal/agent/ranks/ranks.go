@@ -47,10 +47,13 @@ type Ranks struct {
 	mu sync.Mutex
 	// processes are those that were seen, by process id.
 	processes map[int]*observed
-	seen      int32
-	ended     []agentapi.RankEnd
-	kills     int64
-	activity  progress.Follower
+	// newest is the process that was started last when processes were listed, and listed is when; "" has them listed.
+	newest   string
+	listed   time.Time
+	seen     int32
+	ended    []agentapi.RankEnd
+	kills    int64
+	activity progress.Follower
 	// noInterface is the setting by which a rank uses none of the pod's network interfaces; nil if there is none.
 	noInterface *agentapi.InterfaceSetting
 	// launchers are the MPI launchers that were seen, oldest first.
@@ -151,15 +154,32 @@ func (r *Ranks) count() int32 {
 	return r.seen
 }
 
-// Scan looks at every process once. It reports whether it found a new one, and whether the agent is alone.
+// listAgain is after how long processes are listed again although none was started, to forget those that have ended.
+const listAgain = time.Second
+
+// Scan looks once at every process, or, if none was started since the last time, at those that may become ranks. It reports whether it found a
+// new one, and whether the agent is alone.
 func (r *Ranks) Scan() (found, alone bool) {
+	now, newest := time.Now(), process.Newest()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if newest != "" && newest == r.newest && now.Sub(r.listed) < listAgain {
+		for pid, known := range r.processes {
+			if known.rank >= 0 || !now.Before(known.until) {
+				continue
+			}
+			if state, ok := process.ReadStat(pid); ok && state.Started == known.started {
+				r.look(pid, state, known, now)
+			}
+		}
+		return false, len(r.processes) == 0
+	}
 	pids, err := process.All()
 	if err != nil {
 		return false, true
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	present, now := map[int]bool{}, time.Now()
+	r.newest, r.listed = newest, now
+	present := map[int]bool{}
 	for _, pid := range pids {
 		state, ok := process.ReadStat(pid)
 		if !ok {
@@ -172,9 +192,7 @@ func (r *Ranks) Scan() (found, alone bool) {
 			r.processes[pid] = known
 			found = true
 		}
-		if known.rank < 0 && now.Before(known.until) && state.State != 'Z' && known.mayHaveBecome(state) {
-			r.recognize(pid, state, known)
-		}
+		r.look(pid, state, known, now)
 	}
 	for pid := range r.processes {
 		if !present[pid] {
@@ -182,6 +200,13 @@ func (r *Ranks) Scan() (found, alone bool) {
 		}
 	}
 	return found, len(present) == 0
+}
+
+// look looks at a process that is no rank, as long as it may become one. r.mu is held.
+func (r *Ranks) look(pid int, state process.Stat, known *observed, now time.Time) {
+	if known.rank < 0 && now.Before(known.until) && state.State != 'Z' && known.mayHaveBecome(state) {
+		r.recognize(pid, state, known)
+	}
 }
 
 // recognize takes note of a process that has become a rank. What a rank itself starts has its variables too, but is
@@ -248,6 +273,7 @@ func (r *Ranks) keepEnd(pid int, end agentapi.RankEnd, status unix.WaitStatus, k
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.awaited, pid)
+	r.newest = ""
 	kills := cgroup.Kills(r.cgroup)
 	if kills > r.kills && mayBeKilled(end) {
 		// The kernel counts its own kills; one of them is this rank's.
