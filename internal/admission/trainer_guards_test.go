@@ -203,14 +203,15 @@ func TestInvalidChangesOfTrainJobsAreRefused(t *testing.T) {
 	}
 }
 
-// TestTrainJobsKeepLimitsOfNamespace: a TrainJob beyond a limit of its namespace is refused when it is created, and when it is resumed,
-// with any runtime.
+// TestTrainJobsKeepLimitsOfNamespace: a TrainJob beyond a limit of its namespace is refused when it is created, and when it grows, with any
+// runtime. One that was created before the limit can be resumed.
 func TestTrainJobsKeepLimitsOfNamespace(t *testing.T) {
 	for name, test := range map[string]struct {
 		annotations map[string]string
 		mpi         bool
 		before      *bool
 		after       bool
+		grows       bool
 		refused     string
 	}{
 		"within":                  {annotations: map[string]string{mpi.AnnotationMaxWorkers: "4"}, mpi: true},
@@ -219,7 +220,8 @@ func TestTrainJobsKeepLimitsOfNamespace(t *testing.T) {
 		"on other nodes":          {annotations: map[string]string{mpi.AnnotationNodeLabels: "pool=other"}, refused: "must have pool: other, which the namespace ns requires"},
 		"a limit that is invalid": {annotations: map[string]string{mpi.AnnotationMaxGPUs: "x"}, mpi: true, refused: "the namespace ns has an invalid limit"},
 		"it is suspended":         {annotations: map[string]string{mpi.AnnotationMaxWorkers: "1"}, mpi: true, before: new(false), after: true},
-		"it is resumed":           {annotations: map[string]string{mpi.AnnotationMaxWorkers: "1"}, mpi: true, before: new(true), refused: "must be at most 1"},
+		"it is resumed":           {annotations: map[string]string{mpi.AnnotationMaxWorkers: "1"}, mpi: true, before: new(true)},
+		"it grows":                {annotations: map[string]string{mpi.AnnotationMaxWorkers: "1"}, mpi: true, before: new(true), after: true, grows: true, refused: "must be at most 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, job, used := jobSetOf(t)
@@ -239,6 +241,9 @@ func TestTrainJobsKeepLimitsOfNamespace(t *testing.T) {
 				request.Operation = admissionv1.Update
 				before := job.DeepCopy()
 				_ = unstructured.SetNestedField(before.Object, *test.before, "spec", "suspend")
+				if test.grows {
+					_ = unstructured.SetNestedField(before.Object, int64(1), "spec", "trainer", "numNodes")
+				}
 				request.OldObject = rawOf(t, before)
 				job.SetGeneration(2)
 				_ = unstructured.SetNestedField(job.Object, test.after, "spec", "suspend")

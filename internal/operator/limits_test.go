@@ -199,21 +199,64 @@ func TestLimitsOfNamespaces(t *testing.T) {
 	}
 }
 
-// TestSuspendBeyondLimits: after a limit was lowered, jobs of both kinds can be suspended, by users and queues, and not be resumed.
-func TestSuspendBeyondLimits(t *testing.T) {
+// TestChangesBeyondLimits: after a limit was lowered, or an upgrade counts more, jobs of both kinds can be suspended and resumed, by users and
+// queues. They cannot grow, also while they are suspended, and are only resumed on nodes with the required labels.
+func TestChangesBeyondLimits(t *testing.T) {
 	needsPolicies(t)
 	server := newTrainerServer(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "lowered"}}
 	server.create(t, namespace)
+	workers := []string{"spec", "mpiReplicaSpecs", "Worker", "replicas"}
+	set := func(value any, fields ...string) func(map[string]any) {
+		return func(object map[string]any) {
+			if err := unstructured.SetNestedField(object, value, fields...); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	// inEach changes each element of a list.
+	inEach := func(list []string, change func(map[string]any)) func(map[string]any) {
+		return func(object map[string]any) {
+			elements, _, err := unstructured.NestedSlice(object, list...)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, element := range elements {
+				change(element.(map[string]any)) //nolint:forcetypeassert // the test's own
+			}
+			set(elements, list...)(object)
+		}
+	}
+	containers, jobs := append(workers[:3:3], "template", "spec", "containers"), []string{"spec", "replicatedJobs"}
+	tests := map[string]struct {
+		text string
+		// grow is a change of what the limits count.
+		grow func(object map[string]any)
+		// anywhere is true for what the policy does not compare with the labels of nodes.
+		anywhere bool
+	}{
+		"mpijob":     {text: fmt.Sprintf(limitedMPIJob, 4, 0, "mpi"), grow: set(int64(5), workers...)},
+		"ranks":      {text: fmt.Sprintf(limitedRanks, 2, 4, "mpi"), grow: set(int64(3), workers...)},
+		"launcher":   {text: fmt.Sprintf(limitedMPIJob, 2, 0, "mpi"), grow: set(true, "spec", "runLauncherAsWorker")},
+		"gpus":       {text: fmt.Sprintf(limitedMPIJob, 1, 2, "mpi"), grow: inEach(containers, set("2", "resources", "limits", "example.com/npu"))},
+		"sidecars":   {text: fmt.Sprintf(limitedSidecars, 1, 2, "mpi"), grow: inEach(containers, set("4", "resources", "limits", "nvidia.com/gpu"))},
+		"large-pods": {text: fmt.Sprintf(limitedMPIJob, 1, 4, "mpi"), grow: set(int64(2), workers...)},
+		"trainjob":   {text: fmt.Sprintf(limitedTrainJob, 4), grow: set(int64(5), "spec", "trainer", "numNodes"), anywhere: true},
+		"jobset":     {text: fmt.Sprintf(limitedJobSet, 4, 4, "mpi"), grow: inEach(jobs, set(int64(5), "template", "spec", "parallelism"))},
+		"replicas":   {text: fmt.Sprintf(limitedOther, 2, 1, "mpi"), grow: inEach(jobs, set(int64(3), "replicas"))},
+		"jobset-gpus": {text: fmt.Sprintf(limitedOther, 2, 2, "mpi"), grow: inEach(jobs, inEach([]string{"template", "spec", "template", "spec", "containers"},
+			set("3", "resources", "limits", "amd.com/gpu")))},
+	}
 	objects := map[string]*unstructured.Unstructured{}
-	for kind, text := range map[string]string{"MPIJob": fmt.Sprintf(limitedMPIJob, 4, 0, "mpi"), "TrainJob": fmt.Sprintf(limitedTrainJob, 4), "JobSet": fmt.Sprintf(limitedJobSet, 4, 0, "mpi")} {
+	for name, test := range tests {
 		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		if err := yaml.Unmarshal([]byte(test.text), &object.Object); err != nil {
 			t.Fatal(err)
 		}
 		object.SetNamespace(namespace.Name)
+		object.SetName(name)
 		server.create(t, object)
-		objects[kind] = object
+		objects[name] = object
 	}
 	policies, err := manifests("webhook", "limits.yaml")
 	if err != nil {
@@ -222,51 +265,90 @@ func TestSuspendBeyondLimits(t *testing.T) {
 	for _, policy := range policies {
 		server.create(t, policy)
 	}
-	annotate := func(value string) error {
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+mpi.AnnotationMaxWorkers+`":"`+value+`"}}}`))
-		return server.client.Patch(t.Context(), namespace, patch, client.DryRunAll)
+	annotate := func(name, value string, options ...client.PatchOption) error {
+		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, name, value))
+		return server.client.Patch(t.Context(), namespace, patch, options...)
 	}
 	eventually(t, "invalid limits are refused", func() error {
-		if err := annotate("x"); err == nil || !strings.Contains(err.Error(), `max-workers]: Invalid value: "x": must be a whole number`) {
+		if err := annotate(mpi.AnnotationMaxWorkers, "x", client.DryRunAll); err == nil || !strings.Contains(err.Error(), `max-workers]: Invalid value: "x": must be a whole number`) {
 			return fmt.Errorf("the answer is %w", err)
 		}
 		return nil
 	})
 	for _, value := range []string{"", "-1", "+1", "1.5", "99999999999"} {
-		if err := annotate(value); err == nil {
+		if err := annotate(mpi.AnnotationMaxWorkers, value, client.DryRunAll); err == nil {
 			t.Errorf("%q is accepted", value)
 		}
 	}
-	if err := annotate("2"); err != nil {
-		t.Error(err)
-	}
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"`+mpi.AnnotationMaxWorkers+`":"2"}}}`))
-	if err := server.client.Patch(t.Context(), namespace, patch); err != nil {
-		t.Fatal(err)
-	}
-	suspend := func(object *unstructured.Unstructured, value bool) error {
-		path := `{"spec":{"suspend":%t}}`
-		if object.GetKind() == "MPIJob" {
-			path = `{"spec":{"runPolicy":{"suspend":%t}}}`
+	// limit sets a limit, and waits until it applies to a new job.
+	limit := func(name, value, refusal string) {
+		t.Helper()
+		if err := annotate(name, value); err != nil {
+			t.Fatal(err)
 		}
-		return server.client.Patch(t.Context(), object, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, path, value)))
-	}
-	for kind, object := range objects {
-		t.Run(kind, func(t *testing.T) {
-			if err := suspend(object, true); err != nil {
-				t.Errorf("it cannot be suspended: %v", err)
+		probe := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(fmt.Appendf(nil, limitedMPIJob, 3, 3, "mpi"), &probe.Object); err != nil {
+			t.Fatal(err)
+		}
+		probe.SetNamespace(namespace.Name)
+		probe.SetName("probe")
+		eventually(t, name+" applies", func() error {
+			if err := server.client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll); err == nil || !strings.Contains(err.Error(), refusal) {
+				return fmt.Errorf("the answer is %w", err)
 			}
-			eventually(t, "it is not resumed", func() error {
-				err := suspend(object, false)
-				if err == nil {
-					_ = suspend(object, true)
-					return fmt.Errorf("it was resumed")
-				}
-				if !strings.Contains(err.Error(), "at most 2") {
-					return err
-				}
-				return nil
-			})
+			return nil
+		})
+	}
+	suspend := func(object *unstructured.Unstructured, value bool) func(map[string]any) {
+		if object.GetKind() == "MPIJob" {
+			return set(value, "spec", "runPolicy", "suspend")
+		}
+		return set(value, "spec", "suspend")
+	}
+	update := func(t *testing.T, what, refusal string, object *unstructured.Unstructured, changes ...func(map[string]any)) {
+		t.Helper()
+		changed := object.DeepCopy()
+		if err := server.client.Get(t.Context(), client.ObjectKeyFromObject(object), changed); err != nil {
+			t.Fatal(err)
+		}
+		for _, change := range changes {
+			change(changed.Object)
+		}
+		switch err := server.client.Update(t.Context(), changed); {
+		case err != nil && refusal == "":
+			t.Errorf("%s: %v", what, err)
+		case refusal != "" && (err == nil || !strings.Contains(err.Error(), "mpijob-limits") || !strings.Contains(err.Error(), refusal)):
+			t.Errorf("%s: the answer is %v", what, err)
+		}
+	}
+	// A refusal names the first limit: the number of workers.
+	limit(mpi.AnnotationMaxGPUs, "2", "in a pod: must be at most 2")
+	limit(mpi.AnnotationMaxWorkers, "2", "[Worker].replicas: Invalid value: 3: must be at most 2")
+	for name, object := range objects {
+		t.Run(name, func(t *testing.T) {
+			grow, refusal := tests[name].grow, "must be at most 2"
+			update(t, "it runs and grows", refusal, object, grow)
+			update(t, "it is suspended and grows", refusal, object, suspend(object, true), grow)
+			update(t, "it is suspended", "", object, suspend(object, true))
+			update(t, "it grows while it is suspended", refusal, object, grow)
+			update(t, "it is resumed and grows", refusal, object, suspend(object, false), grow)
+			update(t, "it is resumed", "", object, suspend(object, false))
+		})
+	}
+	for name, value := range map[string]string{mpi.AnnotationMaxWorkers: "9", mpi.AnnotationMaxGPUs: "9"} {
+		if err := annotate(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(mpi.AnnotationNodeLabels, "pool=other", "nodeSelector")
+	for name, object := range objects {
+		t.Run(name+" elsewhere", func(t *testing.T) {
+			update(t, "it is suspended", "", object, suspend(object, true))
+			refusal := "nodeSelector"
+			if tests[name].anywhere {
+				refusal = ""
+			}
+			update(t, "it is resumed", refusal, object, suspend(object, false))
 		})
 	}
 }

@@ -155,16 +155,54 @@ func RequiredNodes(job TrainJob, used Runtime, namespace map[string]string) []Po
 // CheckNamespaceLimits returns where a TrainJob does not keep the limits in the annotations of its Namespace, whatever its runtime is.
 // The API server compares MPIJobs and JobSets with them (config/webhook/limits.yaml), but not what the runtime and its patches request.
 func CheckNamespaceLimits(job TrainJob, used Runtime, namespace map[string]string) field.ErrorList {
-	var errs field.ErrorList
-	for _, err := range CheckLimitAnnotations(namespace) {
-		errs = append(errs, field.Forbidden(field.NewPath("metadata", "namespace"),
-			fmt.Sprintf("the namespace %s has an invalid limit, ask its administrator to correct it: %s", job.Namespace, err)))
+	return append(checkNamespaceCounts(job, used, namespace), checkNamespaceLabels(job, used, namespace)...)
+}
+
+// CheckNamespaceChange is CheckNamespaceLimits for a TrainJob that is changed. A job that was created before a limit can be suspended and
+// resumed: numbers are only compared if the change is about what they count, and the labels of nodes unless the job is suspended.
+func CheckNamespaceChange(before, after TrainJob, used Runtime, namespace map[string]string) (errs field.ErrorList) {
+	if before.Generation == after.Generation {
+		return nil
+	}
+	if !slices.Equal(counted(before, used), counted(after, used)) {
+		errs = checkNamespaceCounts(after, used, namespace)
+	}
+	if !isSuspended(after) {
+		errs = append(errs, checkNamespaceLabels(after, used, namespace)...)
+	}
+	return errs
+}
+
+// counted returns what limits count: the nodes, and the pods and accelerators of each of the runtime's jobs.
+func counted(job TrainJob, used Runtime) []int64 {
+	counts := []int64{int64(nodes(job, used))}
+	for _, group := range podsOf(job, used) {
+		counts = append(counts, group.count, podspec.PodAccelerators(group.spec))
+	}
+	return counts
+}
+
+// namespaceError is the error of an annotation of a Namespace that cannot be read.
+func namespaceError(namespace string, err *field.Error) *field.Error {
+	return field.Forbidden(field.NewPath("metadata", "namespace"), fmt.Sprintf("the namespace %s has an invalid limit, ask its administrator to correct it: %s", namespace, err))
+}
+
+// checkNamespaceCounts is the part of CheckNamespaceLimits about numbers.
+func checkNamespaceCounts(job TrainJob, used Runtime, namespace map[string]string) (errs field.ErrorList) {
+	most := map[string]int64{}
+	for _, name := range []string{mpi.AnnotationMaxWorkers, mpi.AnnotationMaxGPUs} {
+		switch n, limited, err := limit(namespace, name); {
+		case err != nil:
+			errs = append(errs, namespaceError(job.Namespace, err))
+		case limited:
+			most[name] = n
+		}
 	}
 	pods := podsOf(job, used)
 	ask := func(name string) string {
 		return fmt.Sprintf("the limit of the namespace %s; ask its administrator for more (annotation %s)", job.Namespace, name)
 	}
-	if most, limited, _ := limit(namespace, mpi.AnnotationMaxWorkers); limited {
+	if most, limited := most[mpi.AnnotationMaxWorkers]; limited {
 		if n, asked := countNodes(job, used, pods), int64(nodes(job, used)); n > most {
 			detail := fmt.Sprintf("must be at most %d, %s", most, ask(mpi.AnnotationMaxWorkers))
 			if job.trainer().NumNodes == nil {
@@ -176,23 +214,22 @@ func CheckNamespaceLimits(job TrainJob, used Runtime, namespace map[string]strin
 			errs = append(errs, field.Invalid(nodesPath, asked, detail))
 		}
 	}
-	if most, limited, _ := limit(namespace, mpi.AnnotationMaxGPUs); limited {
+	if most, limited := most[mpi.AnnotationMaxGPUs]; limited {
 		if n, of := mostGPUs(pods); n > most {
 			errs = append(errs, field.Invalid(sizePath, fmt.Sprintf("%d GPUs", n),
 				fmt.Sprintf("a pod of the job %q of the runtime %s must request at most %d GPUs or other accelerators, %s", of, used.Name, most, ask(mpi.AnnotationMaxGPUs))))
 		}
 	}
-	required, _ := requiredLabels(namespace)
-	return append(errs, checkNodeLabels(job, pods, required, fmt.Sprintf("the namespace %s requires (annotation %s)", job.Namespace, mpi.AnnotationNodeLabels))...)
+	return errs
 }
 
-// CheckNamespaceChange is CheckNamespaceLimits for a TrainJob that is changed. A job can always be suspended, and is compared again when
-// it is resumed.
-func CheckNamespaceChange(before, after TrainJob, used Runtime, namespace map[string]string) field.ErrorList {
-	if before.Generation == after.Generation || isSuspended(after) {
-		return nil
+// checkNamespaceLabels is the part of CheckNamespaceLimits about the labels of nodes.
+func checkNamespaceLabels(job TrainJob, used Runtime, namespace map[string]string) (errs field.ErrorList) {
+	required, err := requiredLabels(namespace)
+	if err != nil {
+		errs = append(errs, namespaceError(job.Namespace, err))
 	}
-	return CheckNamespaceLimits(after, used, namespace)
+	return append(errs, checkNodeLabels(job, podsOf(job, used), required, fmt.Sprintf("the namespace %s requires (annotation %s)", job.Namespace, mpi.AnnotationNodeLabels))...)
 }
 
 // podGroup are the pods of one of the runtime's jobs, with what a TrainJob changes in them.

@@ -290,11 +290,6 @@ func TestNamespaceLimits(t *testing.T) {
 			of := job(t, test.trainer, test.more...)
 			of.Namespace = "ns"
 			wants(t, trainjob.CheckNamespaceLimits(of, base(t, test.change...), test.limits), test.want...)
-			changed := of
-			changed.Generation++
-			wants(t, trainjob.CheckNamespaceChange(of, changed, base(t, test.change...), test.limits), test.want...)
-			changed.Spec.Suspend = new(true)
-			wants(t, trainjob.CheckNamespaceChange(of, changed, base(t, test.change...), test.limits))
 		})
 	}
 	t.Run("other jobs of the runtime", func(t *testing.T) {
@@ -308,6 +303,49 @@ func TestNamespaceLimits(t *testing.T) {
 		wants(t, trainjob.CheckNamespaceLimits(of, used, limits), "(annotation mpi.opendatahub.io/max-workers); with other jobs of the runtime mpi there are 5 nodes", `a pod of the job "own" of the runtime mpi`,
 			`"dataset-initializer" must have pool`, `"dataset-initializer" must have zone`, `"own" must have pool`, `"own" must have zone`)
 	})
+}
+
+// TestNamespaceLimitsOfChanges: a TrainJob that was created before a limit can be suspended and resumed, but not grow, also while it is
+// suspended. Its nodes are compared when it is resumed.
+func TestNamespaceLimitsOfChanges(t *testing.T) {
+	limits := map[string]string{mpi.AnnotationMaxWorkers: "4", mpi.AnnotationMaxGPUs: "2", mpi.AnnotationNodeLabels: "pool=mpi"}
+	inPool := []string{"  podTemplateOverrides: [{targetJobs: [{name: launcher}, {name: node}], spec: {nodeSelector: {pool: mpi}}}]"}
+	const large = "{numNodes: 5, resourcesPerNode: {limits: {nvidia.com/gpu: 3}}}"
+	for name, test := range map[string]struct {
+		before, after string
+		suspended     bool
+		elsewhere     bool
+		limits        map[string]string
+		want          []string
+	}{
+		"resumed":                {before: large, after: large},
+		"suspended":              {before: large, after: large, suspended: true},
+		"other variables":        {before: large, after: "{numNodes: 5, resourcesPerNode: {limits: {nvidia.com/gpu: 3}}, env: [{name: A, value: b}]}"},
+		"within":                 {before: "{numNodes: 5}", after: "{numNodes: 4}"},
+		"grows":                  {before: "{numNodes: 4}", after: "{numNodes: 5}", want: []string{"spec.trainer.numNodes: Invalid value: 5: must be at most 4"}},
+		"grows when suspended":   {before: "{numNodes: 4}", after: "{numNodes: 5}", suspended: true, want: []string{"spec.trainer.numNodes: Invalid value: 5: must be at most 4"}},
+		"more GPUs":              {before: "{numNodes: 4}", after: "{numNodes: 4, resourcesPerNode: {limits: {nvidia.com/gpu: 3}}}", suspended: true, want: []string{"3 GPUs"}},
+		"grows with large nodes": {before: "{numNodes: 2, resourcesPerNode: {limits: {nvidia.com/gpu: 3}}}", after: "{numNodes: 3, resourcesPerNode: {limits: {nvidia.com/gpu: 3}}}", want: []string{"3 GPUs"}},
+		"resumed elsewhere":      {before: large, after: large, elsewhere: true, want: []string{`"launcher" must have pool: mpi`, `"node" must have pool: mpi`}},
+		"suspended elsewhere":    {before: large, after: large, elsewhere: true, suspended: true},
+		"invalid limits":         {before: large, after: large, limits: map[string]string{mpi.AnnotationMaxWorkers: "x", mpi.AnnotationMaxGPUs: "x"}},
+		"grows, invalid limits":  {before: "{numNodes: 4}", after: "{numNodes: 5}", limits: map[string]string{mpi.AnnotationMaxWorkers: "x"}, want: []string{"invalid limit"}},
+		"invalid labels":         {before: large, after: large, limits: map[string]string{mpi.AnnotationNodeLabels: "gpu"}, want: []string{`"gpu" must be a label with its value`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			more := inPool
+			if test.elsewhere {
+				more = nil
+			}
+			before, after := job(t, test.before, more...), job(t, test.after, more...)
+			before.Namespace, after.Namespace = "ns", "ns"
+			before.Spec.Suspend, after.Spec.Suspend, after.Generation = new(!test.suspended), new(test.suspended), before.Generation+1
+			if test.limits == nil {
+				test.limits = limits
+			}
+			wants(t, trainjob.CheckNamespaceChange(before, after, base(t), test.limits), test.want...)
+		})
+	}
 }
 
 // TestRunningTrainerIsFixed: the trainer of a job with an MPI runtime changes only while the job is suspended. Trainer v2.1 accepts other
