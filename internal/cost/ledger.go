@@ -18,6 +18,9 @@ import (
 // LedgerKey is the key of a ledger in the data of its ConfigMap, which is in the operator's namespace.
 const LedgerKey = "usage.json"
 
+// UnreadableKey is the key of a damaged ledger that SetAside has moved. Its sums are not in the ledger.
+const UnreadableKey = "unreadable.json"
+
 // DeletedReportsName is the name of the ConfigMap that contains, by NamespaceKey, until when reports were deleted. All users may read it.
 const DeletedReportsName = "mpijob-deleted-reports"
 
@@ -53,6 +56,8 @@ type LedgerEntry struct {
 const (
 	// maxLedgerBytes is the size of a ledger, of which a ConfigMap has room for 1 MiB.
 	maxLedgerBytes = 800 << 10
+	// maxUnreadableBytes is how much of a damaged ledger is kept next to one of maxLedgerBytes.
+	maxUnreadableBytes = 200 << 10
 	// maxLedgerDays is how many days before the end of a job its use is assigned to.
 	maxLedgerDays = 1000
 	// maxLineDevices is how many devices a line has; the others are summed up as otherDevices.
@@ -81,6 +86,14 @@ func ParseLedger(data map[string]string) (l Ledger, err error) {
 		}
 	}
 	return l, nil
+}
+
+// SetAside moves a ledger that ParseLedger cannot read to UnreadableKey, in place of an earlier one, so that new sums can be written. A
+// ConfigMap has no room for two large ledgers: the end of a large one is cut off.
+func SetAside(data map[string]string) {
+	text := data[LedgerKey]
+	data[UnreadableKey] = strings.ToValidUTF8(text[:min(len(text), maxUnreadableBytes)], "")
+	delete(data, LedgerKey)
 }
 
 // Text returns the ledger as ParseLedger reads it. If it is too large, the users and queues of each day are summed up.

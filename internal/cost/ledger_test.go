@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -121,6 +122,19 @@ func TestLedgersAreBounded(t *testing.T) {
 	}
 	if cores != 36_000_000 || devices != 100_000 || jobs != 10_000 {
 		t.Errorf("%d core seconds, %d device seconds and %d jobs are kept in %d lines", cores, devices, jobs, len(kept.Lines))
+	}
+}
+
+// TestSetAside: a ConfigMap has room for a damaged ledger and a new one, and its texts are UTF-8.
+func TestSetAside(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{"small": `{"lines":[`, "large": strings.Repeat("x", maxUnreadableBytes-1) + strings.Repeat("ä", maxLedgerBytes)} {
+		data := map[string]string{LedgerKey: text, UnreadableKey: "before"}
+		SetAside(data)
+		kept, isLedger := data[UnreadableKey], data[LedgerKey] != ""
+		if isLedger || kept == "" || !strings.HasPrefix(text, kept) || len(kept)+maxLedgerBytes > 1<<20 || !utf8.ValidString(kept) {
+			t.Errorf("%s: %d bytes are set aside, and a ledger remains: %t", name, len(kept), isLedger)
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ type Metrics struct {
 	admissions, devices               *limited
 	gangWait, start, connect, mpiInit prometheus.Histogram
 	failures, cpu, memory             *prometheus.CounterVec
-	notWritten                        prometheus.Counter
+	notWritten, usageLost             prometheus.Counter
 	reportsDeleted                    *prometheus.CounterVec
 	all                               []prometheus.Collector
 
@@ -174,7 +174,10 @@ func New(sources Sources, clock clock.PassiveClock) *Metrics {
 	m.notWritten = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "mpijob_report_write_errors_total", Help: "JobReport writes that failed, except conflicts. The content is written by a later attempt.",
 	})
-	m.all = append(m.all, m.notWritten)
+	m.usageLost = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "mpijob_usage_lost_reports_total", Help: "JobReports that were deleted and whose usage is not in the sums of deleted reports.",
+	})
+	m.all = append(m.all, m.notWritten, m.usageLost)
 	m.reportsDeleted = m.counter("mpijob_reports_deleted_total", "JobReports of finished jobs that were deleted because of a limit: that of their namespace, or that of all namespaces (total).", "limit")
 	for _, limit := range []string{"namespace", "total"} {
 		m.reportsDeleted.WithLabelValues(limit)
@@ -196,6 +199,9 @@ func (m *Metrics) histogram(name, help string, buckets []float64) prometheus.His
 
 // ReportNotWritten counts a write of a JobReport that has failed.
 func (m *Metrics) ReportNotWritten() { m.notWritten.Inc() }
+
+// UsageLost counts JobReports that are deleted and whose usage is not kept.
+func (m *Metrics) UsageLost(reports int) { m.usageLost.Add(float64(reports)) }
 
 // ReportDeleted counts a JobReport that was deleted because of a limit: "namespace" or "total".
 func (m *Metrics) ReportDeleted(limit string) { m.reportsDeleted.WithLabelValues(limit).Inc() }

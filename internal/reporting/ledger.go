@@ -32,6 +32,8 @@ const (
 	goneDelay = time.Minute
 	// maxGone is how many such reports wait at most.
 	maxGone = 20_000
+	// maxBatch is how many reports are counted at once: a ledger contains their UIDs until they are deleted.
+	maxBatch = 5_000
 )
 
 // ledger keeps what the jobs reserved whose reports were deleted, in ConfigMaps of the operator's namespace (cost.Ledger). Each report is
@@ -42,6 +44,8 @@ type ledger struct {
 	live      client.Reader
 	namespace string
 	clock     clock.PassiveClock
+	// lost is called with the number of reports that are deleted and are not counted.
+	lost func(reports int)
 
 	mu    sync.Mutex
 	leads bool
@@ -65,7 +69,7 @@ func newLedger(c client.Client, live client.Reader, namespace string, now clock.
 	if namespace == "" {
 		return nil
 	}
-	return &ledger{client: c, live: live, namespace: namespace, clock: now, own: map[types.UID]bool{}}
+	return &ledger{client: c, live: live, namespace: namespace, clock: now, lost: func(int) {}, own: map[types.UID]bool{}}
 }
 
 func deletedReportOf(r *v1alpha1.JobReport, now time.Time) deletedReport {
@@ -95,7 +99,23 @@ func deletedReportOf(r *v1alpha1.JobReport, now time.Time) deletedReport {
 	return d
 }
 
-// count counts reports of a namespace that are deleted next. Without the right to write ConfigMaps, it counts nothing.
+// countBefore counts reports of a namespace before each is deleted by a function, in batches. Without the right to write ConfigMaps, it
+// counts nothing.
+func (l *ledger) countBefore(ctx context.Context, reports []*v1alpha1.JobReport, deleteOne func(*v1alpha1.JobReport) error) error {
+	for batch := range slices.Chunk(reports, maxBatch) {
+		if err := l.count(ctx, batch); err != nil {
+			return err
+		}
+		for _, r := range batch {
+			if err := deleteOne(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// count counts reports of a namespace that are deleted next.
 func (l *ledger) count(ctx context.Context, reports []*v1alpha1.JobReport) error {
 	if l == nil || len(reports) == 0 {
 		return nil
@@ -106,7 +126,8 @@ func (l *ledger) count(ctx context.Context, reports []*v1alpha1.JobReport) error
 	}
 	err := l.write(ctx, reports[0].Namespace, deleted)
 	if apierrors.IsForbidden(err) {
-		log.FromContext(ctx).Error(err, "what jobs reserved whose reports are deleted is not kept", "namespace", reports[0].Namespace)
+		log.FromContext(ctx).Error(err, "what jobs reserved whose reports are deleted is not kept", "namespace", reports[0].Namespace, "reports", len(reports))
+		l.lost(len(reports))
 		err = nil
 	}
 	if err == nil {
@@ -137,6 +158,12 @@ func (l *ledger) write(ctx context.Context, namespace string, deleted []deletedR
 	for i := range list.Items {
 		existing[string(list.Items[i].UID)] = true
 	}
+	// Those that are tried again may be part of some of their months.
+	l.mu.Lock()
+	for _, d := range l.gone {
+		existing[d.entry.UID] = true
+	}
+	l.mu.Unlock()
 	months := map[string][]cost.LedgerEntry{}
 	for _, d := range deleted {
 		for _, month := range d.entry.Months() {
@@ -144,17 +171,22 @@ func (l *ledger) write(ctx context.Context, namespace string, deleted []deletedR
 		}
 	}
 	for month, entries := range months {
-		err := l.change(ctx, cost.LedgerName(namespace, month), map[string]string{mpi.LabelUsageOf: namespace}, func(data map[string]string) error {
-			sums, err := cost.ParseLedger(data)
-			if err != nil {
-				return err //nolint:wrapcheck // change names the ConfigMap
+		name := cost.LedgerName(namespace, month)
+		var damage error
+		err := l.change(ctx, name, map[string]string{mpi.LabelUsageOf: namespace}, func(data map[string]string) (err error) {
+			var sums cost.Ledger
+			if sums, damage = cost.ParseLedger(data); damage != nil {
+				cost.SetAside(data)
 			}
 			sums.Add(month, entries, func(uid string) bool { return existing[uid] })
 			data[cost.LedgerKey], err = sums.Text()
-			return err //nolint:wrapcheck // as above
+			return err //nolint:wrapcheck // change names the ConfigMap
 		})
 		if err != nil {
 			return err
+		}
+		if damage != nil {
+			log.FromContext(ctx).Error(damage, "a ledger of what jobs reserved cannot be read; it is set aside, and new sums are kept without it", "configMap", name, "key", cost.UnreadableKey, "namespace", namespace)
 		}
 	}
 	key := cost.NamespaceKey(namespace)
@@ -278,8 +310,8 @@ func (l *ledger) eventHandler() toolscache.ResourceEventHandler {
 		switch {
 		case l.own[r.UID]:
 			delete(l.own, r.UID)
-		case l.leads && len(l.gone) < maxGone:
-			l.gone = append(l.gone, deletedReportOf(r, l.clock.Now()))
+		case l.leads:
+			l.noteGone(deletedReportOf(r, l.clock.Now()))
 		}
 	}}
 }
@@ -305,49 +337,71 @@ func (l *ledger) run(ctx context.Context) error {
 	}
 }
 
+// noteGone has reports count later. The caller holds the lock.
+func (l *ledger) noteGone(deleted ...deletedReport) {
+	fit := min(len(deleted), max(0, maxGone-len(l.gone)))
+	l.gone = append(l.gone, deleted[:fit]...)
+	if lost := len(deleted) - fit; lost > 0 {
+		l.lost(lost)
+	}
+}
+
 // countGone counts the reports that others have deleted a while ago, if their jobs are gone, too. The report of a job that exists is
 // written again.
 func (l *ledger) countGone(ctx context.Context) {
 	now := l.clock.Now()
 	l.mu.Lock()
-	due := map[string][]deletedReport{}
+	due := map[namespacedKind][]deletedReport{}
 	l.gone = slices.DeleteFunc(l.gone, func(d deletedReport) bool {
 		isDue := now.Sub(d.at) >= goneDelay
 		if isDue {
-			due[d.namespace] = append(due[d.namespace], d)
+			of := namespacedKind{d.namespace, schema.FromAPIVersionAndKind(d.ref.APIVersion, d.ref.Kind)}
+			due[of] = append(due[of], d)
 		}
 		return isDue
 	})
 	l.mu.Unlock()
-	for namespace, deleted := range due {
-		var counted []deletedReport
-		for _, d := range deleted {
-			if !l.exists(ctx, d) {
-				counted = append(counted, d)
-			}
-		}
-		if len(counted) == 0 {
+	for of, deleted := range due {
+		failed, err := l.countDeleted(ctx, of, deleted)
+		if err == nil {
 			continue
 		}
-		if err := l.write(ctx, namespace, counted); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Error(err, "what the jobs reserved whose reports were deleted is not kept", "namespace", namespace, "reports", len(counted))
-			if !apierrors.IsForbidden(err) {
-				l.mu.Lock()
-				l.gone = append(l.gone, counted[:min(len(counted), max(0, maxGone-len(l.gone)))]...)
-				l.mu.Unlock()
-			}
+		if ctx.Err() == nil {
+			log.FromContext(ctx).Error(err, "what the jobs reserved whose reports were deleted is not kept", "namespace", of.namespace, "kind", of.kind.Kind, "reports", len(failed))
 		}
+		l.mu.Lock()
+		if apierrors.IsForbidden(err) {
+			l.lost(len(failed))
+		} else {
+			l.noteGone(failed...)
+		}
+		l.mu.Unlock()
 	}
 }
 
-// exists reports whether the job of a report exists.
-func (l *ledger) exists(ctx context.Context, d deletedReport) bool {
-	job := &metav1.PartialObjectMetadata{}
-	job.SetGroupVersionKind(schema.FromAPIVersionAndKind(d.ref.APIVersion, d.ref.Kind))
-	err := l.live.Get(ctx, types.NamespacedName{Namespace: d.namespace, Name: d.ref.Name}, job)
+// namespacedKind is a kind of jobs in a namespace.
+type namespacedKind struct {
+	namespace string
+	kind      schema.GroupVersionKind
+}
+
+// countDeleted counts reports that others have deleted, except those whose job exists. If it fails, it returns those that it has not
+// counted.
+func (l *ledger) countDeleted(ctx context.Context, of namespacedKind, deleted []deletedReport) (failed []deletedReport, err error) {
+	jobs, err := jobsOf(ctx, l.live, of.kind, client.InNamespace(of.namespace))
 	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
-		log.FromContext(ctx).Error(err, "it is unknown whether the job of a deleted report exists; it is not counted", "namespace", d.namespace, "job", d.ref.Name)
-		return true
+		return deleted, err
 	}
-	return err == nil && job.UID == d.ref.UID
+	deleted = slices.DeleteFunc(deleted, func(d deletedReport) bool {
+		uid, exists := jobs[types.NamespacedName{Namespace: d.namespace, Name: d.ref.Name}]
+		return exists && uid == d.ref.UID
+	})
+	for len(deleted) > 0 {
+		n := min(len(deleted), maxBatch)
+		if err := l.write(ctx, of.namespace, deleted[:n]); err != nil {
+			return deleted, err
+		}
+		deleted = deleted[n:]
+	}
+	return nil, nil
 }

@@ -2,7 +2,10 @@ package reporting
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +32,12 @@ type books struct {
 	api   client.WithWatch
 	clock *clocktesting.FakeClock
 	fails func(verb string) error
+	// broken is the name of a ConfigMap that cannot be written, and written is called with those that are.
+	broken  string
+	written func(*corev1.ConfigMap)
+	// lists is how many lists of jobs were read, which fail with listErr if it is set.
+	lists   int
+	listErr error
 }
 
 func newBooks(t *testing.T, objects ...client.Object) *books {
@@ -40,19 +49,40 @@ func newBooks(t *testing.T, objects ...client.Object) *books {
 		}
 	}
 	b := &books{t: t, clock: clocktesting.NewFakeClock(mpitest.Now), fails: func(string) error { return nil }}
-	isConfig := func(object client.Object) bool { _, is := object.(*corev1.ConfigMap); return is }
+	write := func(verb string, object client.Object) error {
+		failure := b.fails(verb)
+		config, is := object.(*corev1.ConfigMap)
+		switch {
+		case is && failure != nil:
+			return failure
+		case is && config.Name == b.broken:
+			return apierrors.NewInternalError(errors.New("broken"))
+		case is && b.written != nil:
+			b.written(config)
+		}
+		return nil
+	}
 	b.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			if err := b.fails("create"); err != nil && isConfig(object) {
+			if err := write("create", object); err != nil {
 				return err
 			}
 			return c.Create(ctx, object, options...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			if err := b.fails("patch"); err != nil && isConfig(object) {
+			if err := write("patch", object); err != nil {
 				return err
 			}
 			return c.Patch(ctx, object, patch, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, jobs := list.(*metav1.PartialObjectMetadataList); jobs {
+				b.lists++
+				if b.listErr != nil {
+					return b.listErr
+				}
+			}
+			return c.List(ctx, list, options...)
 		},
 	}).Build()
 	return b
@@ -84,7 +114,7 @@ func (b *books) coreHours(namespace string) (sum float64, jobs int) {
 
 func (b *books) want(step string, hours float64, jobs int) {
 	b.t.Helper()
-	if gotHours, gotJobs := b.coreHours("ns"); gotHours != hours || gotJobs != jobs {
+	if gotHours, gotJobs := b.coreHours("ns"); math.Abs(gotHours-hours) > 1e-6 || gotJobs != jobs {
 		b.t.Errorf("%s: %g core hours of %d jobs are kept, want %g of %d", step, gotHours, gotJobs, hours, jobs)
 	}
 }
@@ -141,6 +171,104 @@ func TestExpiredReportsStayInTheSums(t *testing.T) {
 	}
 	if got, want := cost.DeletedUntil(config.Data[cost.NamespaceKey("ns")]), reports[2].Status.CompletionTime.Time; !got.Equal(want) {
 		t.Errorf("reports were deleted until %s, want %s", got, want)
+	}
+}
+
+// TestALedgerDoesNotStopTheOthers: if the ledger of a namespace cannot be written, its reports are kept, and those of later namespaces are
+// deleted.
+func TestALedgerDoesNotStopTheOthers(t *testing.T) {
+	t.Parallel()
+	stuck, late := usedReport("stuck", 100, 40), usedReport("late", 10, 40)
+	stuck.Namespace = "broken"
+	b := newBooks(t, stuck, late)
+	b.broken = cost.LedgerName("broken", monthsOf(stuck)[0])
+	r := &Reporter{client: b.api, clock: b.clock, retention: 30 * 24 * time.Hour, ledger: b.ledger()}
+	if err := r.deleteExpired(t.Context()); err == nil || !strings.Contains(err.Error(), b.broken) {
+		t.Errorf("the error is %v", err)
+	}
+	if left := reportsIn(t, b.api); len(left) != 1 {
+		t.Errorf("%v are left", left)
+	}
+	b.want("the others", 10, 1)
+	b.broken = ""
+	if err := r.deleteExpired(t.Context()); err != nil || len(reportsIn(t, b.api)) > 0 {
+		t.Errorf("%v are left: %v", reportsIn(t, b.api), err)
+	}
+}
+
+func monthsOf(r *v1alpha1.JobReport) []string { return deletedReportOf(r, mpitest.Now).entry.Months() }
+
+// TestDamagedLedgersAreSetAside: a ledger that cannot be read, such as one that was restored in part, is kept under another key, and new
+// sums are written.
+func TestDamagedLedgersAreSetAside(t *testing.T) {
+	t.Parallel()
+	report := usedReport("a", 10, 40)
+	damaged := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "operator", Name: cost.LedgerName("ns", monthsOf(report)[0]), Labels: map[string]string{mpi.LabelUsageOf: "ns"}}}
+	damaged.Data = map[string]string{cost.LedgerKey: `{"lines":[{"day":"2026-`}
+	b := newBooks(t, report, damaged)
+	r := &Reporter{client: b.api, clock: b.clock, retention: 30 * 24 * time.Hour, ledger: b.ledger()}
+	if err := r.deleteExpired(t.Context()); err != nil || len(reportsIn(t, b.api)) > 0 {
+		t.Errorf("%v are left: %v", reportsIn(t, b.api), err)
+	}
+	b.want("new sums", 10, 1)
+	var config corev1.ConfigMap
+	if err := b.api.Get(t.Context(), client.ObjectKeyFromObject(damaged), &config); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := config.Data[cost.UnreadableKey], damaged.Data[cost.LedgerKey]; got != want {
+		t.Errorf("%q is set aside, want %q", got, want)
+	}
+}
+
+// TestManyReportsAreCountedInBatches: however many reports are deleted at once, by the operator or by others, a ledger has room for their
+// UIDs.
+func TestManyReportsAreCountedInBatches(t *testing.T) {
+	t.Parallel()
+	const n = maxBatch + 10
+	for name, remove := range map[string]func(b *books, reports []client.Object) error{
+		"by the operator": func(b *books, _ []client.Object) error {
+			return (&Reporter{client: b.api, clock: b.clock, retention: 30 * 24 * time.Hour, ledger: b.ledger()}).deleteExpired(t.Context())
+		},
+		"by a limit": func(b *books, _ []client.Object) error {
+			l := newReportLimiter(Limits{}, b.api, func(string) {})
+			l.ledger = b.ledger()
+			return l.prune(t.Context(), "ns", Limits{Reports: 1}, namespaceLimit)
+		},
+		"by others": func(b *books, reports []client.Object) error {
+			l := b.ledger()
+			l.leads = true
+			for _, report := range reports {
+				l.eventHandler().OnDelete(report)
+				if err := b.api.Delete(t.Context(), report); err != nil {
+					return err
+				}
+			}
+			b.clock.Step(time.Hour)
+			l.countGone(t.Context())
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reports := make([]client.Object, 0, n)
+			for i := range n {
+				reports = append(reports, usedReport(fmt.Sprintf("job-%d", i), 1, 40))
+			}
+			b := newBooks(t, reports...)
+			b.written = func(config *corev1.ConfigMap) {
+				if sums, err := cost.ParseLedger(config.Data); err != nil || len(sums.Counted) > maxBatch {
+					t.Errorf("%d UIDs are written: %v", len(sums.Counted), err)
+				}
+			}
+			if err := remove(b, reports); err != nil {
+				t.Fatal(err)
+			}
+			left := len(reportsIn(t, b.api))
+			b.want("deleted", float64(n-left), n-left)
+			if left > 1 {
+				t.Errorf("%d reports are left", left)
+			}
+		})
 	}
 }
 
@@ -213,15 +341,81 @@ func TestReportsOfDeletedNamespacesStayInTheSums(t *testing.T) {
 	b.want("later", 7, 3)
 }
 
-// TestWithoutRightToKeepSums: limits and retention work without ConfigMaps.
+// TestUnknownJobsAreAskedForAgain: if jobs cannot be listed, reports that others have deleted are counted later. The jobs of a namespace are
+// listed once.
+func TestUnknownJobsAreAskedForAgain(t *testing.T) {
+	t.Parallel()
+	b := newBooks(t, &kubeflow.MPIJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "alive", UID: "alive"}})
+	l := b.ledger()
+	l.leads = true
+	lost := 0
+	l.lost = func(reports int) { lost += reports }
+	handler := l.eventHandler()
+	for i := range 100 {
+		handler.OnDelete(usedReport(fmt.Sprintf("job-%d", i), 1, 1))
+	}
+	handler.OnDelete(usedReport("alive", 1000, 1))
+	b.clock.Step(2 * time.Minute)
+	b.listErr = apierrors.NewServiceUnavailable("later")
+	l.countGone(t.Context())
+	b.want("the API server does not answer", 0, 0)
+	b.listErr = nil
+	l.countGone(t.Context())
+	b.want("later", 100, 100)
+	if b.lists != 2 || lost != 0 || len(l.gone) > 0 {
+		t.Errorf("jobs were listed %d times, %d reports are lost, %d wait", b.lists, lost, len(l.gone))
+	}
+	handler.OnDelete(usedReport("secret", 1, 1))
+	b.clock.Step(2 * time.Minute)
+	b.listErr = apierrors.NewForbidden(corev1.Resource("jobs"), "", nil)
+	l.countGone(t.Context())
+	if lost != 1 || len(l.gone) > 0 {
+		t.Errorf("without the right to list jobs, %d reports are lost, %d wait", lost, len(l.gone))
+	}
+	for i := range maxGone + 5 {
+		handler.OnDelete(usedReport(fmt.Sprintf("job-%d", i), 1, 1))
+	}
+	if lost != 6 || len(l.gone) != maxGone {
+		t.Errorf("of very many, %d reports are lost, %d wait", lost, len(l.gone))
+	}
+}
+
+// TestFailedMonthsAreNotCountedTwice: a report whose job ran in two months is counted once in each if the second ledger is written later.
+func TestFailedMonthsAreNotCountedTwice(t *testing.T) {
+	t.Parallel()
+	b := newBooks(t)
+	l := b.ledger()
+	l.leads = true
+	long, other := usedReport("long", 24*60, 1), usedReport("other", 1, 1)
+	b.broken = cost.LedgerName("ns", monthsOf(long)[0])
+	l.eventHandler().OnDelete(long)
+	b.clock.Step(2 * time.Minute)
+	l.countGone(t.Context())
+	if err := l.write(t.Context(), "ns", []deletedReport{deletedReportOf(other, b.clock.Now())}); err != nil {
+		t.Fatal(err)
+	}
+	b.broken = ""
+	l.countGone(t.Context())
+	b.want("in all months", 24*60+1, 2)
+}
+
+// TestWithoutRightToKeepSums: limits and retention work without ConfigMaps, and what is lost is counted.
 func TestWithoutRightToKeepSums(t *testing.T) {
 	t.Parallel()
-	b := newBooks(t, usedReport("a", 100, 40))
-	b.fails = func(string) error { return apierrors.NewForbidden(corev1.Resource("configmaps"), "x", nil) }
-	for name, l := range map[string]*ledger{"forbidden": b.ledger(), "outside of the cluster": newLedger(b.api, b.api, "", b.clock)} {
+	for name, namespace := range map[string]string{"forbidden": "operator", "outside of the cluster": ""} {
+		b := newBooks(t, usedReport("a", 100, 40))
+		b.fails = func(string) error { return apierrors.NewForbidden(corev1.Resource("configmaps"), "x", nil) }
+		l := newLedger(b.api, b.api, namespace, b.clock)
+		lost := 0
+		if l != nil {
+			l.lost = func(reports int) { lost += reports }
+		}
 		r := &Reporter{client: b.api, clock: b.clock, retention: 30 * 24 * time.Hour, ledger: l}
 		if err := r.deleteExpired(t.Context()); err != nil || len(reportsIn(t, b.api)) > 0 {
 			t.Errorf("%s: %d reports are left: %v", name, len(reportsIn(t, b.api)), err)
+		}
+		if l != nil && lost != 1 {
+			t.Errorf("%s: %d reports are lost", name, lost)
 		}
 	}
 }

@@ -279,24 +279,18 @@ func (l *reportLimiter) prune(ctx context.Context, namespace string, limits Limi
 			return err
 		}
 	}
-	if err := l.ledger.count(ctx, doomed); err != nil {
-		return err
-	}
-	for _, item := range doomed {
+	return l.ledger.countBefore(ctx, doomed, func(item *v1alpha1.JobReport) error {
 		l.mu.Lock()
 		latest := l.pruned[namespace]
 		latest[failedLast(item)] = times.Later(latest[failedLast(item)], item.Status.CompletionTime.Time)
 		l.pruned[namespace] = latest
 		l.mu.Unlock()
-		doomed := &v1alpha1.JobReport{}
-		doomed.Namespace, doomed.Name = item.Namespace, item.Name
-		err := l.client.Delete(ctx, doomed, client.Preconditions{UID: &item.UID})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-			return fmt.Errorf("delete report %s/%s: %w", item.Namespace, item.Name, err)
+		if err := deleteReport(ctx, l.client, item); err != nil {
+			return err
 		}
 		l.deleted(which)
-	}
-	return nil
+		return nil
+	})
 }
 
 // deleteLogs deletes the logs in a report. The cache does not have them, so that the patch is written by hand.

@@ -62,13 +62,13 @@ func (r *Reporter) closeOrphans(ctx context.Context, live client.Reader) error {
 	return nil
 }
 
-// jobsOf returns the UIDs of all jobs of a kind.
-func jobsOf(ctx context.Context, live client.Reader, kind schema.GroupVersionKind) (map[types.NamespacedName]types.UID, error) {
+// jobsOf returns the UIDs of all jobs of a kind, or of those that options select.
+func jobsOf(ctx context.Context, live client.Reader, kind schema.GroupVersionKind, options ...client.ListOption) (map[types.NamespacedName]types.UID, error) {
 	found := map[types.NamespacedName]types.UID{}
 	list := &metav1.PartialObjectMetadataList{}
 	for {
 		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := live.List(ctx, list, client.Limit(jobsPerPage), client.Continue(list.GetContinue())); err != nil {
+		if err := live.List(ctx, list, append(options, client.Limit(jobsPerPage), client.Continue(list.GetContinue()))...); err != nil {
 			return nil, fmt.Errorf("list %ss: %w", kind.Kind, err)
 		}
 		for i := range list.Items {

@@ -191,6 +191,7 @@ func (r *Reporter) addLedger(m manager.Manager, namespace string, records cache.
 	if r.ledger = newLedger(m.GetClient(), m.GetAPIReader(), namespace, r.clock); r.ledger == nil {
 		return nil
 	}
+	r.ledger.lost = r.metrics.UsageLost
 	if _, err := records.AddEventHandler(r.ledger.eventHandler()); err != nil {
 		return fmt.Errorf("watch JobReports: %w", err)
 	}

@@ -2,6 +2,7 @@ package reporting
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -58,18 +59,21 @@ func (r *Reporter) deleteExpired(ctx context.Context) error {
 			expired[item.Namespace] = append(expired[item.Namespace], item)
 		}
 	}
+	// A namespace whose ledger cannot be written does not stop the others.
+	var errs []error
 	for _, namespace := range slices.Sorted(maps.Keys(expired)) {
-		if err := r.ledger.count(ctx, expired[namespace]); err != nil {
-			return err
-		}
-		for _, item := range expired[namespace] {
-			doomed := &v1alpha1.JobReport{}
-			doomed.Namespace, doomed.Name = item.Namespace, item.Name
-			err := r.client.Delete(ctx, doomed, client.Preconditions{UID: &item.UID})
-			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-				return fmt.Errorf("delete report %s/%s: %w", item.Namespace, item.Name, err)
-			}
-		}
+		errs = append(errs, r.ledger.countBefore(ctx, expired[namespace], func(item *v1alpha1.JobReport) error { return deleteReport(ctx, r.client, item) }))
+	}
+	return errors.Join(errs...)
+}
+
+// deleteReport deletes a report unless another one has its name by now.
+func deleteReport(ctx context.Context, c client.Client, item *v1alpha1.JobReport) error {
+	doomed := &v1alpha1.JobReport{}
+	doomed.Namespace, doomed.Name = item.Namespace, item.Name
+	err := c.Delete(ctx, doomed, client.Preconditions{UID: &item.UID})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete report %s/%s: %w", item.Namespace, item.Name, err)
 	}
 	return nil
 }
