@@ -58,6 +58,8 @@ func (f *Factory) noteOmitted(omitted []jobs.Omission) {
 			say(f.ErrOut, "note: the state of jobs is unknown: %s", text)
 		case "Node":
 			say(f.ErrOut, "note: prices per node are ignored: %s", text)
+		case "ConfigMap":
+			say(f.ErrOut, "note: sums of deleted reports are omitted: %s", text)
 		default:
 			say(f.ErrOut, "note: %ss are omitted: %s", o.Kind, text)
 		}

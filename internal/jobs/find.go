@@ -167,7 +167,7 @@ type List struct {
 
 // Omission is a kind of object that is missing in a list.
 type Omission struct {
-	// Kind is a kind of job, or JobReport.
+	// Kind is a kind of job, or JobReport; in Usage also Node or ConfigMap.
 	Kind string
 	Err  error
 }

@@ -26,8 +26,9 @@ const operatorNamespace = pricesNamespace
 // ledgers are the sums of deleted reports, by namespace.
 type ledgers map[string][]cost.Ledger
 
-// ledgers reads the sums of deleted reports of namespaces; an empty name is all. Users who may not read them get none, and false.
-func (c *Client) ledgers(ctx context.Context, namespaces []string) (found ledgers, readable bool, err error) {
+// ledgers reads the sums of deleted reports of namespaces; an empty name is all. Users who may not read them get none, and false. Damaged
+// ones are omitted.
+func (c *Client) ledgers(ctx context.Context, namespaces []string) (found ledgers, readable bool, omitted []Omission, err error) {
 	found = ledgers{}
 	for _, namespace := range namespaces {
 		options := []client.ListOption{client.InNamespace(operatorNamespace), client.HasLabels{mpi.LabelUsageOf}}
@@ -37,21 +38,24 @@ func (c *Client) ledgers(ctx context.Context, namespaces []string) (found ledger
 		var list corev1.ConfigMapList
 		switch err := c.api.List(ctx, &list, options...); {
 		case apierrors.IsForbidden(err):
-			return nil, false, nil
+			return nil, false, nil, nil
 		case err != nil:
-			return nil, false, fmt.Errorf("read the sums of deleted reports: %w", err)
+			return nil, false, nil, fmt.Errorf("read the sums of deleted reports: %w", err)
 		}
 		for i := range list.Items {
 			config := &list.Items[i]
 			sums, err := cost.ParseLedger(config.Data)
+			if err == nil && config.Data[cost.UnreadableKey] != "" {
+				err = fmt.Errorf("%s could not be read; correct it or delete it", cost.UnreadableKey)
+			}
 			if err != nil {
-				return nil, false, fmt.Errorf("read the sums of deleted reports from ConfigMap %s/%s: %w", config.Namespace, config.Name, err)
+				omitted = append(omitted, Omission{Kind: "ConfigMap", Err: fmt.Errorf("read ConfigMap %s/%s: %w", config.Namespace, config.Name, err)})
 			}
 			of := config.Labels[mpi.LabelUsageOf]
 			found[of] = append(found[of], sums)
 		}
 	}
-	return found, true, nil
+	return found, true, omitted, nil
 }
 
 // deletedUntil returns until when reports of namespaces were deleted; zero if none were, or if it is unknown.

@@ -69,7 +69,8 @@ type UsageQuery struct {
 // Usage is the result of a UsageQuery.
 type Usage struct {
 	Lines []UsageLine
-	// Omitted are objects that the user may not list; Nodes if prices depend on them.
+	// Omitted are objects that the user may not list, Nodes if prices depend on them, and a ConfigMap with sums of deleted reports that are
+	// damaged.
 	Omitted []Omission
 	// Estimated is how many jobs have a report of an earlier version, without the times at which they held resources. Their part in
 	// the period is estimated.
@@ -126,10 +127,11 @@ func (c *Client) Usage(ctx context.Context, query UsageQuery) (Usage, error) {
 		usage.omit(list.Omitted...)
 	}
 	// Sums are read after reports, so that each report is found in one of them.
-	sums, readable, err := c.ledgers(ctx, query.Namespaces)
+	sums, readable, damaged, err := c.ledgers(ctx, query.Namespaces)
 	if err != nil {
 		return Usage{}, err
 	}
+	usage.omit(damaged...)
 	if !readable {
 		if usage.IncompleteUntil, err = c.deletedUntil(ctx, query.Namespaces); err != nil {
 			return Usage{}, err

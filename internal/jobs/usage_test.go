@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -513,6 +514,42 @@ func TestUsageOfDeletedReports(t *testing.T) {
 			}
 			if incomplete != test.incomplete {
 				t.Errorf("the sums are incomplete until %q, want %q", incomplete, test.incomplete)
+			}
+		})
+	}
+}
+
+// TestUsageWithoutDamagedSums: sums that cannot be read are named, and do not hide the others.
+func TestUsageWithoutDamagedSums(t *testing.T) {
+	t.Parallel()
+	ledger := func(month string, data map[string]string) *corev1.ConfigMap {
+		return &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "mpijob-system", Name: cost.LedgerName("ns", month), Labels: map[string]string{mpi.LabelUsageOf: "ns"}}, Data: data,
+		}
+	}
+	const lines = `{"lines":[{"day":"2026-11-03","jobs":2,"cpuCoreSeconds":3600,"memoryGiBSeconds":0}]}`
+	for name, test := range map[string]struct {
+		data map[string]string
+		want string
+		jobs int
+	}{
+		"readable":  {map[string]string{cost.LedgerKey: lines}, "", 4},
+		"damaged":   {map[string]string{cost.LedgerKey: `{"lines":`}, "usage.json", 2},
+		"set aside": {map[string]string{cost.LedgerKey: lines, cost.UnreadableKey: `{"lines":`}, "unreadable.json could not be read", 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, _ := newServer(t, ledger("2026-11", map[string]string{cost.LedgerKey: lines}), ledger("2026-10", test.data))
+			usage, err := c.Usage(t.Context(), UsageQuery{Namespaces: []string{"ns"}})
+			if err != nil || usage.Deleted != test.jobs {
+				t.Errorf("there are %d jobs, want %d: %v", usage.Deleted, test.jobs, err)
+			}
+			omitted := ""
+			for _, one := range usage.Omitted {
+				omitted += one.Kind + ": " + one.Err.Error()
+			}
+			if (omitted == "") != (test.want == "") || !strings.Contains(omitted, test.want) {
+				t.Errorf("%q is omitted, want %q", omitted, test.want)
 			}
 		})
 	}

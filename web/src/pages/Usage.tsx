@@ -212,7 +212,7 @@ export function Usage(): ReactElement {
                 {data.total.measured > 0 && data.total.measured < data.total.jobs ? <p className="mpi-subtle">The used hours are those of {count(data.total.measured, 'job')}; nothing was measured of the others.</p> : null}
                 {data.unpriced.length > 0 ? <p className="mpi-subtle">Without a price: {data.unpriced.join(', ')}.</p> : null}
                 {data.estimated > 0 ? <p className="mpi-subtle">The part in this period is estimated for {count(data.estimated, 'job')} with a report of an earlier version.</p> : null}
-                {data.missing.length > 0 ? <p className="mpi-subtle">You may not list: {data.missing.join(', ')}.</p> : null}
+                {data.missing.length > 0 ? <p className="mpi-subtle">These cannot be read, and are missing: {data.missing.join(', ')}.</p> : null}
                 <Failures failures={data.failures} project={project} />
                 <Snippets items={data.commands} title="The same on the command line" />
               </>
