@@ -78,6 +78,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	request.Name = object.GetName()
 	var errs, old field.ErrorList
 	var had map[string]string
+	var was mpi.Job
 	chosen, empty := true, true
 	if request.Operation == admissionv1.Update {
 		before := v.kind.New()
@@ -93,14 +94,16 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 			return responseFor(request, v.changedAnnotations(before, object), mpi.WarnAnnotations(v.kind.Name(), had, object.GetAnnotations()))
 		}
 		errs, chosen = v.kind.Change(before, object), !same(mpi.AnnotationConnections, before, object)
-		was, wrong := v.kind.Convert(before)
-		empty, old = was.Lifecycle.Suspended, append(wrong, mpi.Validate(was)...)
+		was, old = v.kind.Convert(before)
+		empty, old = was.Lifecycle.Suspended, append(old, mpi.Validate(was)...)
 	}
 	job, wrong := v.kind.Convert(object)
 	wrong, kept := mpi.SplitNew(old, append(wrong, mpi.Validate(job)...))
-	errs = append(wrong, errs...)
+	// What a new job was before is empty, and communicates with nothing.
+	unencrypted, known := v.cluster.CheckEncryptionChange(ctx, was, job, v.settings)
+	errs = slices.Concat(wrong, errs, unencrypted)
 	var missing []string
-	for _, err := range kept {
+	for _, err := range append(kept, known...) {
 		missing = append(missing, err.Error())
 	}
 	missing = append(missing, mpi.WarnAnnotations(v.kind.Name(), had, object.GetAnnotations())...)
@@ -112,7 +115,7 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	}
 	if request.Operation == admissionv1.Create {
 		apart, warned := v.gangs.Check(job)
-		errs, missing = slices.Concat(errs, apart, v.cluster.CheckEncryption(ctx, job, v.settings)), append(missing, warned...)
+		errs, missing = append(errs, apart...), append(missing, warned...)
 		missing = append(missing, checkQueue(ctx, v.live, job)...)
 	}
 	job, slower := v.cluster.AdmitRDMA(ctx, job)

@@ -37,7 +37,7 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 		return admission.Allowed("")
 	}
 	if request.Operation == admissionv1.Update {
-		return keepJobSet(ctx, live, *owner, operator, request, jobSet)
+		return keepJobSet(ctx, live, c, settings, *owner, operator, request, jobSet)
 	}
 	job, err := ownerJob(ctx, live, request.Namespace, *owner)
 	if err != nil {
@@ -53,11 +53,14 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 			return responseFor(request, errs, nil)
 		}
 	}
+	if refusal := requireEncryption(ctx, c, settings, request, jobSet); refusal != nil {
+		return *refusal
+	}
 	addressWait := mpi.New().Gang.AddressWait()
 	if used != nil {
 		converted := trainjob.Convert(job, *used)
 		addressWait = converted.Gang.AddressWait()
-		if refusal := meetSite(ctx, live, c, settings, request, converted, jobSet); refusal != nil {
+		if refusal := meetSite(ctx, live, settings, converted, jobSet); refusal != nil {
 			return *refusal
 		}
 		// A user can write the ConfigMap with the runtime that Trainer has stored.
@@ -79,17 +82,24 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 	return patchResponse(request, jobSet)
 }
 
-// meetSite has a new JobSet meet what the administrator requires of all jobs: encryption, isolation and the type of SSH keys. It returns
-// the refusal of one that cannot, or not yet.
-func meetSite(ctx context.Context, live client.Reader, c *cluster.Cluster, settings plan.Settings, request admission.Request, job mpi.Job, jobSet *unstructured.Unstructured) *admission.Response {
-	var refusal admission.Response
-	if errs := c.CheckEncryption(ctx, job, settings); len(errs) > 0 {
-		refusal = responseFor(request, errs, nil)
-		return &refusal
+// requireEncryption returns the refusal of a JobSet whose pods communicate in plain text although that is not allowed; nil of others.
+func requireEncryption(ctx context.Context, c *cluster.Cluster, settings plan.Settings, request admission.Request, jobSet *unstructured.Unstructured) *admission.Response {
+	job, err := trainjob.JobOf(jobSet.Object)
+	if err != nil {
+		return new(admission.Errored(http.StatusBadRequest, err))
 	}
+	job.Namespace = request.Namespace
+	if errs := c.CheckEncryption(ctx, job, settings); len(errs) > 0 {
+		return new(responseFor(request, errs, nil))
+	}
+	return nil
+}
+
+// meetSite has a new JobSet meet what the administrator requires of all jobs besides encryption: isolation and the type of SSH keys. It
+// returns the refusal of one that cannot yet.
+func meetSite(ctx context.Context, live client.Reader, settings plan.Settings, job mpi.Job, jobSet *unstructured.Unstructured) *admission.Response {
 	if err := awaitObjects(ctx, live, job, settings); err != nil {
-		refusal = admission.Errored(http.StatusServiceUnavailable, err)
-		return &refusal
+		return new(admission.Errored(http.StatusServiceUnavailable, err))
 	}
 	if plan.ReplacesKeys(job, settings) {
 		trainjob.UseKeys(jobSet.Object, job.KeysName())
@@ -107,7 +117,7 @@ func setGate(jobSet *unstructured.Unstructured, closed bool) {
 }
 
 // keepJobSet keeps a JobSet complete that is changed.
-func keepJobSet(ctx context.Context, live client.Reader, owner metav1.OwnerReference, operator *identity, request admission.Request, jobSet *unstructured.Unstructured) admission.Response {
+func keepJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, settings plan.Settings, owner metav1.OwnerReference, operator *identity, request admission.Request, jobSet *unstructured.Unstructured) admission.Response {
 	before, err := decodeTree(request.OldObject.Raw)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -119,6 +129,12 @@ func keepJobSet(ctx context.Context, live client.Reader, owner metav1.OwnerRefer
 		return admission.Errored(http.StatusInternalServerError, err)
 	case len(errs) > 0:
 		return responseFor(request, errs, nil)
+	}
+	if trainjob.IsResumed(jobSet.Object, before.Object) {
+		// Its pods may have been changed, and the cluster may encrypt no more.
+		if refusal := requireEncryption(ctx, c, settings, request, jobSet); refusal != nil {
+			return *refusal
+		}
 	}
 	return patchResponse(request, jobSet)
 }

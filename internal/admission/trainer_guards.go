@@ -113,8 +113,9 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 		before.Namespace = request.Namespace
 		errs, warnings := trainjob.CheckChange(before, job, *used)
 		errs = append(errs, trainjob.CheckNamespaceChange(before, job, *used, namespaceLimits(ctx, c, job.Namespace))...)
+		unencrypted, known := changedEncryption(ctx, c, before, job, *used, settings)
 		invalid, refused := preflightChange(ctx, c, before, job, *used, settings)
-		return responseFor(request, withoutRepeats(errs, invalid), append(warnings, refused...))
+		return responseFor(request, withoutRepeats(append(errs, unencrypted...), invalid), slices.Concat(warnings, known, refused))
 	}
 	errs, warnings := trainjob.Check(job, *used)
 	errs = append(errs, trainjob.CheckNamespaceLimits(job, *used, namespaceLimits(ctx, c, job.Namespace))...)
@@ -163,6 +164,19 @@ func preflightChange(ctx context.Context, c *cluster.Cluster, before, after trai
 	found := preflightTrainJob(ctx, c, after, used, is, settings)
 	_, _, warnings := checkRoom(admissionv1.Update, is, found, false)
 	return found.Errs, warnings
+}
+
+// changedEncryption returns the errors of a TrainJob with MPI that is changed so that traffic between its pods is not encrypted although
+// that is required, and warnings if it was not before.
+func changedEncryption(ctx context.Context, c *cluster.Cluster, before, after trainjob.TrainJob, used trainjob.Runtime, settings plan.Settings) (added field.ErrorList, warnings []string) {
+	if !used.IsMPI() {
+		return nil, nil
+	}
+	added, kept := c.CheckEncryptionChange(ctx, trainjob.Convert(before, used), trainjob.Convert(after, used), settings)
+	for _, err := range kept {
+		warnings = append(warnings, err.Error())
+	}
+	return added, warnings
 }
 
 // namespaceLimits returns the annotations of a namespace with the limits of its jobs; nil if they cannot be read: the API server compares

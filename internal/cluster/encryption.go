@@ -53,6 +53,19 @@ func (c *Cluster) CheckEncryption(ctx context.Context, job mpi.Job, settings pla
 	return errs
 }
 
+// CheckEncryptionChange is CheckEncryption for a job that is changed: it returns what the change adds, and what was wrong before. That
+// must not prevent a queue from resuming the job.
+func (c *Cluster) CheckEncryptionChange(ctx context.Context, before, after mpi.Job, settings plan.Settings) (added, kept field.ErrorList) {
+	if before.Recorded.Finish != nil {
+		return nil, nil
+	}
+	errs := c.CheckEncryption(ctx, after, settings)
+	if len(errs) == 0 {
+		return nil, nil
+	}
+	return mpi.SplitNew(c.CheckEncryption(ctx, before, settings), errs)
+}
+
 // requiresEncryption reports whether a namespace requires that the traffic between pods is encrypted. A value other than false does:
 // admission refuses others, but may not have been asked.
 func (c *Cluster) requiresEncryption(ctx context.Context, namespace string) (bool, error) {

@@ -63,8 +63,8 @@ func (r *reconciler) gather(ctx context.Context, loaded kinds.Job) (gathered, er
 	if g.seen, err = r.observe(ctx, g); err != nil {
 		return g, err
 	}
-	if !g.job.External && g.job.Recorded.Finish == nil && !g.seen.IsStarted() {
-		// The webhook fails open.
+	if !g.job.External && g.job.Recorded.Finish == nil && !g.seen.Communicates() {
+		// The webhook fails open, and the cluster may encrypt no more when a job is resumed.
 		unencrypted := r.cluster.CheckEncryption(ctx, g.job, g.settings)
 		g.errs, g.unencrypted = append(g.errs, unencrypted...), len(unencrypted) > 0
 	}

@@ -157,6 +157,30 @@ func PodSpecs(jobSet tree) ([]corev1.PodSpec, error) {
 	return pods, nil
 }
 
+// JobOf returns what a JobSet contains of a job with MPI: the numbers of its pods, and their templates.
+func JobOf(jobSet tree) (mpi.Job, error) {
+	job := mpi.Job{External: true, Fields: fields}
+	job.Launcher.None = true
+	for _, entry := range list(at(jobSet, "spec"), "replicatedJobs") {
+		var of ReplicatedJob
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(entry, &of); err != nil {
+			return job, fmt.Errorf("read job %v: %w", entry["name"], err)
+		}
+		switch of.Name {
+		case launcherName:
+			job.Launcher.None, job.Launcher.Template = false, of.Template.Spec.Template
+		case nodeName:
+			job.Workers.Count, job.Workers.Template = int32(min(of.count(), maxNodes)), of.Template.Spec.Template
+		}
+	}
+	return job, nil
+}
+
+// IsResumed reports whether a change of a JobSet resumes it.
+func IsResumed(jobSet, before tree) bool {
+	return at(before, "spec")["suspend"] == true && at(jobSet, "spec")["suspend"] != true
+}
+
 // RemoveRDMA removes the requests for RDMA from the pods of a JobSet, and marks it (mpi.LabelWithoutRDMA).
 func RemoveRDMA(jobSet tree) {
 	child(jobSet, "metadata", "labels")[mpi.LabelWithoutRDMA] = "true"

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podspec"
@@ -249,7 +248,7 @@ func podsOf(from TrainJob, used Runtime) []podGroup {
 	for i := range used.Spec.Template.Spec.ReplicatedJobs {
 		of := &used.Spec.Template.Spec.ReplicatedJobs[i]
 		sized := of.isTrainer()
-		count := int64(ptr.Deref(of.Replicas, 1)) * int64(ptr.Deref(of.Template.Spec.Parallelism, 1))
+		count := of.count()
 		switch {
 		case used.IsMPI() && of.Name == launcherName:
 			sized = true

@@ -218,6 +218,11 @@ type ReplicatedJob struct {
 	Template  batchv1.JobTemplateSpec `json:"template"`
 }
 
+// count returns how many pods the job has.
+func (j ReplicatedJob) count() int64 {
+	return int64(ptr.Deref(j.Replicas, 1)) * int64(ptr.Deref(j.Template.Spec.Parallelism, 1))
+}
+
 // Dependency is another job that a job waits for.
 type Dependency struct {
 	Name string `json:"name"`
