@@ -3,7 +3,6 @@ package admission
 import (
 	"context"
 	"fmt"
-	"net/http"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,7 +17,7 @@ import (
 
 // queuedRDMA removes requests for RDMA that no node offers from the fields of a new job in a queue, and of a suspended job that gets the
 // label of a queue: Kueue counts what these fields request. It keeps them in an annotation (mpi.AnnotationRemovedRDMA), and removes them
-// again if a user applies the same job again.
+// again if a user applies the same job again, also after the job has left its queue: JobSets cannot be changed in these fields.
 type queuedRDMA struct {
 	live    client.Reader
 	cluster *cluster.Cluster
@@ -29,13 +28,22 @@ type queuedRDMA struct {
 
 // Handle refuses no job. Requests that it leaves are removed when the pods are created.
 func (q queuedRDMA) Handle(ctx context.Context, request admission.Request) admission.Response {
+	answer, err := q.strip(ctx, request)
+	if err != nil {
+		return admission.Allowed("").WithWarnings(fmt.Sprintf("Kueue may count requests for RDMA that no node offers: they were not removed from the job's fields: %v", err))
+	}
+	return answer
+}
+
+// strip answers a request with the job's fields as the queue is to count them.
+func (q queuedRDMA) strip(ctx context.Context, request admission.Request) (admission.Response, error) {
 	object, err := decodeTree(request.Object.Raw)
 	if err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+		return admission.Response{}, err
 	}
 	old, err := oldTree(request)
 	if err != nil {
-		return admission.Errored(http.StatusBadRequest, err)
+		return admission.Response{}, err
 	}
 	before := removedBefore(old, object)
 	stripped := object.DeepCopy()
@@ -43,7 +51,7 @@ func (q queuedRDMA) Handle(ctx context.Context, request admission.Request) admis
 	if len(removed) > 0 {
 		remove, err := q.shouldRemove(ctx, request, old, object, len(before) > 0)
 		if err != nil {
-			return admission.Errored(http.StatusInternalServerError, err)
+			return admission.Response{}, err
 		}
 		if !remove {
 			stripped, removed = object, nil
@@ -51,13 +59,13 @@ func (q queuedRDMA) Handle(ctx context.Context, request admission.Request) admis
 	}
 	value, err := mpi.WithRemovedRDMA(before, removed)
 	if err != nil {
-		return admission.Allowed("").WithWarnings(err.Error())
+		return admission.Response{}, err
 	}
 	annotations := stripped.GetAnnotations()
 	switch have, has := annotations[mpi.AnnotationRemovedRDMA]; {
 	case value == have && has == (value != ""):
 		if len(removed) == 0 {
-			return admission.Allowed("")
+			return admission.Allowed(""), nil
 		}
 	case value == "":
 		delete(annotations, mpi.AnnotationRemovedRDMA)
@@ -67,7 +75,7 @@ func (q queuedRDMA) Handle(ctx context.Context, request admission.Request) admis
 		annotations[mpi.AnnotationRemovedRDMA] = value
 	}
 	stripped.SetAnnotations(annotations)
-	return patchResponse(request, stripped)
+	return patchResponse(request, stripped), nil
 }
 
 // removedBefore returns the requests that were removed from the job before this change. Those of a new job are from the first of two calls for

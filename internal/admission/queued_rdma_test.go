@@ -1,7 +1,9 @@
 package admission
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -11,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"opendatahub.io/mpijob/internal/cluster"
@@ -54,6 +58,7 @@ func TestQueuedRDMA(t *testing.T) {
 		"a suspended job enters a queue, a node offers it": {before: unqueued(suspended), job: suspended, offered: true},
 		"a job that runs gets a label":                     {before: unqueued(of("", asks, "")), job: of("", asks, "")},
 		"a suspended job that was in its queue before":     {before: suspended, job: suspended},
+		"a job that has left its queue is applied again":   {before: unqueued(of(was, `"cpu":1`, `"suspend":true`)), job: unqueued(of(was, asks, `"suspend":true`)), removed: true},
 		"the annotation is removed":                        {before: of(was, `"cpu":1`, ""), job: of("", `"cpu":1`, ""), want: "removed-rdma"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -79,6 +84,37 @@ func TestQueuedRDMA(t *testing.T) {
 			}
 			if test.want == "" && !test.removed && len(answer.Patches) > 0 || !strings.Contains(string(patch), test.want) {
 				t.Errorf("the patch is %s, want %q", patch, test.want)
+			}
+		})
+	}
+}
+
+// TestQueuedRDMARefusesNoJob: a job of which it is not known whether it lacks RDMA stays as it is, with a warning.
+func TestQueuedRDMARefusesNoJob(t *testing.T) {
+	const metadata = `"metadata":{"name":"pi","namespace":"ns","labels":{"kueue.x-k8s.io/queue-name":"team"}}`
+	unread := interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return errors.New("no answer")
+	}}
+	api := mpitest.FakeAPI().WithInterceptorFuncs(unread).Build()
+	handler := queuedRDMA{live: api, cluster: cluster.New(api, api, nil, clock.RealClock{}), kinds: []kinds.Validated{mpijob.Kind{}}, decoder: admission.NewDecoder(api.Scheme())}
+	for name, test := range map[string]struct{ kind, object, warned string }{
+		"the runtime is not read": {
+			"TrainJob", `{"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob",` + metadata + `,"spec":{"runtimeRef":{"name":"mpi"},"trainer":{"resourcesPerNode":{"limits":{"rdma/hca":1}}}}}`, "no answer",
+		},
+		"a field of another type": {
+			"TrainJob", `{"apiVersion":"trainer.kubeflow.org/v1alpha1","kind":"TrainJob",` + metadata + `,"spec":{"runtimeRef":"mpi","trainer":{"resourcesPerNode":{"limits":{"rdma/hca":1}}}}}`, "read TrainJob",
+		},
+		"a field of an MPIJob of another type": {
+			"MPIJob", `{"apiVersion":"kubeflow.org/v2beta1","kind":"MPIJob",` + metadata + `,"spec":{"slotsPerWorker":"x","a":{"limits":{"rdma/hca":1}}}}`, "read MPIJob",
+		},
+		"no object": {"MPIJob", `{`, "read object"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+				Operation: admissionv1.Create, Namespace: "ns", Kind: metav1.GroupVersionKind{Kind: test.kind}, Object: k8sruntime.RawExtension{Raw: []byte(test.object)},
+			}})
+			if !answer.Allowed || len(answer.Patches) > 0 || len(answer.Warnings) != 1 || !strings.Contains(answer.Warnings[0], test.warned) {
+				t.Errorf("the answer is %+v %+v, want a warning with %q", answer, answer.Result, test.warned)
 			}
 		})
 	}
