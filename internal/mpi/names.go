@@ -121,8 +121,8 @@ const AnnotationProfile = Group + "/profile"
 // AnnotationRDMA on a job selects what happens if no node offers the RDMA that its pods request: RDMARequired or RDMAOptional.
 const AnnotationRDMA = Group + "/rdma"
 
-// AnnotationRemovedRDMA on a job in a queue contains the requests for RDMA that the operator's webhook removed from its fields, because
-// no node offered them: a JSON Patch that adds them again.
+// AnnotationRemovedRDMA on a job that is or was in a queue contains the requests for RDMA that the operator's webhook removed from its
+// fields, because no node offered them: a JSON Patch that adds them again.
 const AnnotationRemovedRDMA = Group + "/removed-rdma"
 
 // LabelWithoutRDMA is "true" on the pods and the launcher's batch Job of an MPIJob, and on the JobSet of a TrainJob, whose

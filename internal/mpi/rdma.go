@@ -47,15 +47,20 @@ type RDMA struct {
 	Removed []corev1.ResourceName
 }
 
-// RDMAOf reads how a job uses RDMA. Requests are only removed from the fields of jobs in a queue.
-func RDMAOf(job metav1.Object) RDMA {
+// RDMAOf reads how a job uses RDMA. What its pods request was not removed, whatever its annotation contains.
+func RDMAOf(job metav1.Object, pods []corev1.PodSpec) RDMA {
 	var rdma RDMA
-	if rdma.Optional, _ = ParseRDMA(job.GetAnnotations()); !rdma.Optional || job.GetLabels()[LabelQueue] == "" {
+	if rdma.Optional, _ = ParseRDMA(job.GetAnnotations()); !rdma.Optional {
 		return rdma
 	}
 	removed := map[corev1.ResourceName]bool{}
 	for _, request := range RemovedRDMA(job.GetAnnotations()) {
 		removed[request.resource()] = true
+	}
+	for _, pod := range pods {
+		for name := range podspec.Requests(pod) {
+			delete(removed, name)
+		}
 	}
 	rdma.Removed = slices.Sorted(maps.Keys(removed))
 	return rdma

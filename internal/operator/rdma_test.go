@@ -107,6 +107,65 @@ func TestOptionalRDMA(t *testing.T) {
 	}
 }
 
+// TestRDMARemovedInAQueue: a suspended job that leaves its queue stays without the RDMA that no node offers, also if it is applied again,
+// and its report says so.
+func TestRDMARemovedInAQueue(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	guarded(t, namespace)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	create(t, node)
+	t.Cleanup(func() { _ = api.Delete(context.Background(), node) })
+	node.Status.Allocatable = amounts("cpu=64 memory=64Gi pods=110")
+	if err := api.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	device := "example.com/rdma-" + namespace
+	request := func(o *kubeflow.MPIJob) {
+		o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.Containers[0].Resources.Limits = amounts("cpu=1 " + device + "=1")
+	}
+	isWithout := func(job *kubeflow.MPIJob) error {
+		limits := job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.Containers[0].Resources.Limits
+		if _, has := limits[corev1.ResourceName(device)]; has || !strings.Contains(job.Annotations[mpi.AnnotationRemovedRDMA], namespace) {
+			return fmt.Errorf("it has the limits %v and the annotations %v", limits, job.Annotations)
+		}
+		return nil
+	}
+	// The webhook fails open, and may not answer at once.
+	eventually(t, "the request is removed from a job in a queue", func() error {
+		job := mpitest.MPIJob(namespace, 2, request, func(o *kubeflow.MPIJob) {
+			o.Labels, o.Spec.RunPolicy.Suspend = map[string]string{mpi.LabelQueue: "team"}, new(true)
+		})
+		if err := api.Create(t.Context(), job); err != nil {
+			return err
+		}
+		err := isWithout(job)
+		if err != nil {
+			_ = api.Delete(t.Context(), job)
+		}
+		return err
+	})
+	for _, edit := range []func(*kubeflow.MPIJob){func(o *kubeflow.MPIJob) { o.Labels = nil }, request} {
+		change(t, namespace, edit)
+		if err := isWithout(get(t, namespace, "pi", &kubeflow.MPIJob{})); err != nil {
+			t.Error(err)
+		}
+	}
+	change(t, namespace, func(o *kubeflow.MPIJob) { o.Spec.RunPolicy.Suspend = new(false) })
+	if labels := exists(t, namespace, "pi-worker-0", &corev1.Pod{}).Labels; labels[mpi.LabelWithoutRDMA] != "true" {
+		t.Errorf("its worker has the labels %v", labels)
+	}
+	eventually(t, "the report warns", func() error {
+		report := reported(t, namespace, "Initializing")
+		if !slices.ContainsFunc(report.Status.Findings, func(f v1alpha1.Finding) bool {
+			return f.Code == codes.RDMAFallback && strings.Contains(f.Summary, device)
+		}) {
+			return fmt.Errorf("its findings are %+v", report.Status.Findings)
+		}
+		return nil
+	})
+}
+
 // warnings are those of the API server's answers.
 type warnings []string
 

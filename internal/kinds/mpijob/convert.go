@@ -50,6 +50,7 @@ func (Kind) Convert(object client.Object) (mpi.Job, field.ErrorList) {
 	c.runPolicy(&from.Spec.RunPolicy)
 	c.launcher(&from.Spec)
 	c.workers(&from.Spec)
+	c.job.RDMA = mpi.RDMAOf(from, c.job.PodSpecs())
 	c.job.Recorded = past(from)
 	return c.job, c.errs
 }
@@ -74,7 +75,6 @@ func (c *converter) identity(from *kubeflow.MPIJob) {
 	c.job.Profile, _ = mpi.ParseProfile(from.Annotations)
 	c.job.WaitForQuota, _ = mpi.ParseWaitForQuota(from.Annotations)
 	c.job.Topology, _ = mpi.ParseTopology(from.Annotations)
-	c.job.RDMA = mpi.RDMAOf(from)
 	c.job.Lifecycle.SilentAfter, _ = mpi.ParseSilence(from.Annotations)
 	c.job.TraceParent, _ = mpi.ParseTraceParent(from.Annotations)
 	c.errs = append(c.errs, mpi.CheckAnnotations(kubeflow.Kind, from.Namespace, from.Annotations)...)

@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/internal/mpi"
@@ -76,6 +78,38 @@ func TestConvertPriority(t *testing.T) {
 	}
 	if object.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].Template.Spec.PriorityClassName != "" {
 		t.Error("the object was changed")
+	}
+}
+
+// TestConvertRemovedRDMA: a job is without the requests that were removed when it was in a queue, also when it has left the queue, and
+// has those that it requests again.
+func TestConvertRemovedRDMA(t *testing.T) {
+	const device = corev1.ResourceName("rdma/hca")
+	for name, test := range map[string]struct {
+		queue, rdma string
+		again       bool
+		want        []corev1.ResourceName
+	}{
+		"in a queue":           {queue: "team", want: []corev1.ResourceName{device}},
+		"it has left a queue":  {want: []corev1.ResourceName{device}},
+		"it requests it again": {again: true},
+		"it insists":           {rdma: mpi.RDMARequired},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job, _ := Kind{}.Convert(mpitest.MPIJob("ns", 2, func(o *kubeflow.MPIJob) {
+				o.Labels = map[string]string{mpi.LabelQueue: test.queue}
+				o.Annotations = map[string]string{mpi.AnnotationRemovedRDMA: `[{"op":"add","path":"/spec/mpiReplicaSpecs/Worker/template/spec/containers/0/resources/limits/rdma~1hca","value":1}]`}
+				if test.rdma != "" {
+					o.Annotations[mpi.AnnotationRDMA] = test.rdma
+				}
+				if test.again {
+					o.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{device: resource.MustParse("1")}
+				}
+			}))
+			if diff := cmp.Diff(test.want, job.RDMA.Removed, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("removed (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -88,7 +88,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Profile, _ = mpi.ParseProfile(from.Annotations)
 	job.WaitForQuota, _ = mpi.ParseWaitForQuota(from.Annotations)
 	job.Topology, _ = mpi.ParseTopology(from.Annotations)
-	job.RDMA = rdma(from, used)
+	job.RDMA.Fixed = !used.ours()
 	job.Lifecycle.MaxRestarts = maxRestarts(from, used)
 	if by := ptr.Deref(from.Spec.ManagedBy, manager); by != manager {
 		job.ManagedBy = by
@@ -123,6 +123,9 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 			// Outside of a queue, a job of which no pod has a node holds nothing, and waits for its turn.
 			job.Gang.Timeout, job.Gang.TimeoutSet = timeout, job.Queue != ""
 		}
+	}
+	if used.ours() {
+		job.RDMA = mpi.RDMAOf(&from, job.PodSpecs())
 	}
 	job.Launch = mpi.LaunchSSHD
 	if hasAgent(node.pod().Spec) {

@@ -220,14 +220,6 @@ func Connections(job TrainJob, used Runtime) ([]string, field.ErrorList) {
 	return mpi.ParseConnections(job.Namespace, job.Annotations)
 }
 
-// rdma returns how a TrainJob uses RDMA.
-func rdma(job TrainJob, used Runtime) mpi.RDMA {
-	if !used.ours() {
-		return mpi.RDMA{Fixed: true}
-	}
-	return mpi.RDMAOf(&job)
-}
-
 // IsOurs reports whether the operator adds to the JobSets of a runtime's jobs what Trainer leaves out, so that annotations of the
 // TrainJob have an effect.
 func (r Runtime) IsOurs() bool { return r.ours() }

@@ -591,6 +591,10 @@ func TestCheckRDMA(t *testing.T) {
 	if got := trainjob.Convert(from, base(t)).RDMA; !got.Optional || got.Fixed || strings.Contains(fmt.Sprint(warnings), "rdma") {
 		t.Errorf("RDMA is %+v, warnings are %q", got, warnings)
 	}
+	from.Annotations[mpi.AnnotationRemovedRDMA] = `[{"op":"add","path":"/spec/trainer/resourcesPerNode/limits/rdma~1hca","value":1}]`
+	if got := trainjob.Convert(from, base(t)).RDMA.Removed; fmt.Sprint(got) != "[rdma/hca]" {
+		t.Errorf("after it has left its queue, it is without %v", got)
+	}
 	other := base(t)
 	delete(other.Annotations, mpi.AnnotationImplementation)
 	_, warnings = trainjob.Check(from, other)
