@@ -199,6 +199,29 @@ exit 15`, folder, port, host, folder, test.rank, folder)
 	}
 }
 
+// TestOwnExitCodeIsNoDisruption: a command that ends with the code for disruptions is not taken for one, and the summary keeps its code.
+func TestOwnExitCodeIsNoDisruption(t *testing.T) {
+	w := newWorld(t)
+	message := filepath.Join(t.TempDir(), "message")
+	if err := os.WriteFile(message, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := w.agent("mpi-agent", "launch", "--", "sh", "-c", "exit 75")
+	cmd.Env = append(cmd.Env, agentapi.EnvTermination+"="+message, agentapi.EnvExitDisrupted+"=75")
+	out, _ := cmd.CombinedOutput()
+	const line = "mpi-agent: The launcher's command ended with exit code 75. The launcher ends with 1"
+	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(out), line) {
+		t.Errorf("ended with %d: %s", code, out)
+	}
+	data, err := os.ReadFile(message)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if summary, _ := agentapi.ParseSummary(string(data)); summary.ExitCode == nil || *summary.ExitCode != 75 {
+		t.Errorf("the summary is %s", data)
+	}
+}
+
 // TestRunsOfRanks: ranks of profiled jobs know to which run of a launcher they belong.
 func TestRunsOfRanks(t *testing.T) {
 	w := newWorld(t).serve()

@@ -59,8 +59,8 @@ const (
 	// Kubernetes, and the value if it is not set.
 	EnvGrace = "MPI_AGENT_GRACE"
 	// EnvExitDisrupted is the exit code of a launcher that failed after one of the workers was requested to end: its pod was
-	// evicted, preempted or deleted. It distinguishes this from a failure of the program for the podFailurePolicy of a batch Job. If
-	// it is not set, the exit code is the program's.
+	// evicted, preempted or deleted. It distinguishes this from a failure of the program for the podFailurePolicy of a batch Job: a
+	// program's own exit code of this value becomes 1, and Summary.ExitCode keeps it. If it is not set, the exit code is the program's.
 	EnvExitDisrupted = "MPI_AGENT_EXIT_DISRUPTED"
 	// EnvHostfileFormat with the value FormatHydra makes the launcher's agent write a hostfile in the format of
 	// Hydra.

@@ -113,24 +113,24 @@ func unnoticed(p *input) []Finding {
 	return []Finding{f}
 }
 
-// containerEnd returns a finding for the exit code of a container that ended.
+// containerEnd returns a finding for the exit code of a container's command that ended.
 func (p *input) containerEnd(pod facts.Pod) Finding {
-	end := pod.End()
+	end, exit := pod.End(), *pod.ExitCode()
 	figures := map[string]string{}
 	code, entry := codes.ApplicationFailed, codes.Entry{}
 	switch {
 	case end.Reason == facts.StartError || end.Reason == "ContainerCannotRun":
 		entry = p.notStarted(pod, end.Message, figures)
 		code = entry.Code
-	case end.ExitCode == 127 && !facts.PassedOn(pod) && !p.Shows(codes.LibraryMissing) && !p.Shows(codes.WindowsLineEnds):
+	case exit == 127 && !facts.PassedOn(pod) && !p.Shows(codes.LibraryMissing) && !p.Shows(codes.WindowsLineEnds):
 		code = codes.ProgramMissing
 		figures["where"] = lower(pod.Title())
-	case end.ExitCode == 255 && pod.Role == mpi.RoleLauncher && !p.Job.UsesAgent():
+	case exit == 255 && pod.Role == mpi.RoleLauncher && !p.Job.UsesAgent():
 		code = codes.SSHFailed
-	case facts.CodeOfSignal(end.ExitCode-128) != "" && !facts.OwnCode(pod, end.ExitCode):
-		code = facts.CodeOfSignal(end.ExitCode - 128)
+	case facts.CodeOfSignal(exit-128) != "" && !facts.OwnCode(pod, exit):
+		code = facts.CodeOfSignal(exit - 128)
 	default:
-		figures["codeText"] = exitText(end.ExitCode)
+		figures["codeText"] = exitText(exit)
 	}
 	what := "container"
 	if entry.Code == "" {
@@ -142,7 +142,11 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 			entry, figures["program"] = codes.InitProgramMissing, cmp.Or(figures["program"], notFoundIn(pod.Log.Lines))
 		}
 	}
-	evidence := []string{fmt.Sprintf("Pod %s: %s ended with exit code %d (%s).", pod.Name, what, end.ExitCode, endReason(end))}
+	ended := fmt.Sprintf("Pod %s: %s ended with exit code %d (%s)", pod.Name, what, end.ExitCode, endReason(end))
+	if exit != end.ExitCode {
+		ended += fmt.Sprintf(", and its command with %d", exit)
+	}
+	evidence := []string{ended + "."}
 	if entry.Summary == codes.Lookup(codes.ApplicationFailed).Summary && pod.Role == mpi.RoleLauncher {
 		var line string
 		entry, line = p.outsideMPI(pod, figures)
@@ -163,7 +167,7 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 		evidence = append(evidence, facts.LastLines(pod)...)
 	}
 	f := p.findAs(p.launcherSaid(entry, pod, figures), []facts.Pod{pod}, p.ended(pod, figures), evidence...)
-	f.ExitCode = &end.ExitCode
+	f.ExitCode = &exit
 	adviseOnExit(&f)
 	return f
 }

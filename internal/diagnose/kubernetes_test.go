@@ -482,6 +482,9 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 		"daemon-ended": {codes.DaemonsNotStarted, failed(205, lostDaemon).with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(205)), HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, ConnectSeconds: 0.015,
 		}, 205))},
+		"program-ends-as-if-disrupted": {codes.ApplicationFailed, failed(1, "license server busy, try again").with(trainJob, launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(75)), HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, RanksSeen: 8, Launches: 1,
+		}, 1))},
 		"daemon-of-a-worker-that-restarted": {codes.ConnectionLost, failed(205, lostDaemon).with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(205)), HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, ConnectSeconds: 0.015,
 		}, 205), worker(1, corev1.PodRunning, func(pod *corev1.Pod) {

@@ -57,6 +57,10 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 		summary.Signal = int32(status.Signal())
 	}
 	code = outcome.Verdict(&summary, all, s.expected, command, code)
+	ends := exitCode(code, sessions)
+	if ends != code && !isDisrupted(sessions) {
+		fmt.Fprintf(s.stderr, "mpi-agent: The launcher's command ended with exit code %d. The launcher ends with %d, because %d stands for a disruption here (%s).\n", code, ends, code, agentapi.EnvExitDisrupted)
+	}
 	if code != 0 {
 		explainNoRanks(&summary, all)
 		explainLineEnds(&summary, s.command, all)
@@ -69,7 +73,7 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 		fmt.Fprintln(s.stderr, "mpi-agent:", summary.Message)
 	}
 	records.WriteTermination(summary)
-	return exitCode(code, sessions)
+	return ends
 }
 
 // leftRunning returns the name of an MPI launcher that runs although the command has ended; "" if none does. A process that the command
@@ -97,17 +101,27 @@ func leftRunning() string {
 	}
 }
 
-// exitCode returns the exit code of a run that ended with code: that of agentapi.EnvExitDisrupted if the run failed and a worker's
-// pod was about to end.
+// exitCode returns the exit code of the launcher for a run that ended with code. With agentapi.EnvExitDisrupted, the code that it names is
+// that of a run that failed while a worker's pod was about to end, and of no other: a command's own code of this value is replaced.
 func exitCode(code int, sessions []records.Record) int {
+	const replacement, other = 1, 2
 	disrupted, err := strconv.ParseUint(os.Getenv(agentapi.EnvExitDisrupted), 10, 8)
-	if code == 0 || err != nil || disrupted == 0 {
+	switch {
+	case code == 0 || err != nil || disrupted == 0:
 		return code
-	}
-	if slices.ContainsFunc(sessions, func(r records.Record) bool { return r.Worker != nil && r.Worker.Ending }) {
+	case isDisrupted(sessions):
 		return int(disrupted)
+	case code != int(disrupted):
+		return code
+	case code == replacement:
+		return other
 	}
-	return code
+	return replacement
+}
+
+// isDisrupted reports whether a worker's pod was about to end.
+func isDisrupted(sessions []records.Record) bool {
+	return slices.ContainsFunc(sessions, func(r records.Record) bool { return r.Worker != nil && r.Worker.Ending })
 }
 
 // settle gives the rsh's that MPI has left behind up to limit to write down how their hosts ended. counts says whose records are waited

@@ -109,12 +109,17 @@ func (p Pod) counts(c corev1.ContainerStatus) bool {
 	return !p.Deleted && (!p.stopped || c.LastTerminationState.Terminated == nil)
 }
 
-// ExitCode is that of end; nil where there is none.
+// ExitCode is that of the command of the container that End returns; nil where there is none. The agent of a launcher ends with another
+// one, to tell disruptions from failures of the program (agentapi.EnvExitDisrupted).
 func (p Pod) ExitCode() *int32 {
-	if end := p.End(); end != nil {
-		return &end.ExitCode
+	end := p.End()
+	if end == nil {
+		return nil
 	}
-	return nil
+	if s, is := agentapi.ParseSummary(end.Message); is && s.Role == agentapi.RoleLauncher && ptr.Deref(s.ExitCode, 0) != 0 {
+		return s.ExitCode
+	}
+	return &end.ExitCode
 }
 
 // FailedInit is the name of the init container that failed, so that the pod's other containers did not start; "" if none did.

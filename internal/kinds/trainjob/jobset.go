@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -43,9 +45,6 @@ func Wire(jobSet tree, job TrainJob, domain string) error {
 		return errs.ToAggregate()
 	}
 	connections, _ := mpi.ParseConnections(job.Namespace, job.Annotations)
-	if err := restart(jobSet, job); err != nil {
-		return err
-	}
 	for _, part := range parts(jobSet) {
 		part.dropIdentity()
 		for _, field := range []string{"labels", "annotations"} {
@@ -65,7 +64,7 @@ func Wire(jobSet tree, job TrainJob, domain string) error {
 			return err
 		}
 	}
-	return nil
+	return restart(jobSet, job)
 }
 
 // equip completes pods that bring the agent along.
@@ -374,7 +373,7 @@ const (
 
 // restart has JobSet start the whole job again after a failure as often as the job requests. Pods of the attempt before must be gone by
 // then: they have the same host names. Disruptions, which do not count, are restarted as the runtime sets if the job allows no restart,
-// and without a limit if it allows some: JobSet has only one counter.
+// and without a limit if it allows some: JobSet has only one counter. Call it when the parts of the JobSet are complete.
 func restart(jobSet tree, job TrainJob) error {
 	limit, errs := mpi.ParseMaxRestarts(job.Annotations)
 	if len(errs) > 0 || limit == nil {
@@ -423,7 +422,8 @@ func endFailedProgram(policy tree) {
 // jobsWithDisruptions returns the names of the jobs of a JobSet that fail with the reason PodFailurePolicy only if a pod was disrupted:
 // Kubernetes or the agent reports this. Other runtimes may end a job by a podFailurePolicy because of its program.
 func jobsWithDisruptions(jobSet tree) (names []any) {
-	for _, job := range list(at(jobSet, "spec"), "replicatedJobs") {
+	all := parts(jobSet)
+	for i, job := range list(at(jobSet, "spec"), "replicatedJobs") {
 		var spec struct {
 			PodFailurePolicy batchv1.PodFailurePolicy `json:"podFailurePolicy"`
 		}
@@ -431,7 +431,7 @@ func jobsWithDisruptions(jobSet tree) (names []any) {
 			continue
 		}
 		rules := slices.DeleteFunc(spec.PodFailurePolicy.Rules, func(r batchv1.PodFailurePolicyRule) bool { return r.Action != batchv1.PodFailurePolicyActionFailJob })
-		if len(rules) > 0 && !slices.ContainsFunc(rules, func(r batchv1.PodFailurePolicyRule) bool { return !isDisruption(r) }) {
+		if len(rules) > 0 && !slices.ContainsFunc(rules, func(r batchv1.PodFailurePolicyRule) bool { return !all[i].isDisruption(r) }) {
 			names = append(names, job["name"])
 		}
 	}
@@ -439,13 +439,27 @@ func jobsWithDisruptions(jobSet tree) (names []any) {
 }
 
 // isDisruption reports whether a rule only matches pods that were disrupted.
-func isDisruption(rule batchv1.PodFailurePolicyRule) bool {
+func (p jobPart) isDisruption(rule batchv1.PodFailurePolicyRule) bool {
 	if codes := rule.OnExitCodes; codes != nil {
-		return codes.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn && slices.Equal(codes.Values, []int32{exitDisrupted})
+		return codes.Operator == batchv1.PodFailurePolicyOnExitCodesOpIn && slices.Equal(codes.Values, []int32{exitDisrupted}) &&
+			ptr.Deref(codes.ContainerName, "") == nodeName && p.reportsDisruptions()
 	}
 	return len(rule.OnPodConditions) > 0 && !slices.ContainsFunc(rule.OnPodConditions, func(c batchv1.PodFailurePolicyOnPodConditionsPattern) bool {
 		return c.Type != corev1.DisruptionTarget
 	})
+}
+
+// reportsDisruptions reports whether the container that Trainer wires ends with exitDisrupted only if the job was disrupted: the agent runs
+// its command and has this code. Any program may end with it.
+func (p jobPart) reportsDisruptions() bool {
+	command, _ := p.container["command"].([]any)
+	code := ""
+	for _, variable := range list(p.container, "env") {
+		if variable["name"] == agentapi.EnvExitDisrupted {
+			code, _ = variable["value"].(string)
+		}
+	}
+	return len(command) > 1 && command[0] == agentapi.Binary && command[1] == "launch" && code == strconv.Itoa(exitDisrupted)
 }
 
 // connect gives launcher and workers the keys of data connections as variables, before what they take from elsewhere.

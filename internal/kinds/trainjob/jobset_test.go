@@ -2,6 +2,7 @@ package trainjob_test
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/internal/jobstate"
@@ -130,7 +132,7 @@ func TestWire(t *testing.T) {
 }
 
 // TestWireRestarts: a TrainJob says how often JobSet starts it again if its program failed, whatever the runtime says. Disruptions do not
-// count: without restarts they have the limit of the runtime.
+// count: without restarts they have the limit of the runtime. An exit code counts if the program itself may end with it.
 func TestWireRestarts(t *testing.T) {
 	const (
 		failed  = "{name: programFailed, action: FailJobSet, onJobFailureReasons: [BackoffLimitExceeded]}"
@@ -139,32 +141,55 @@ func TestWireRestarts(t *testing.T) {
 		drains  = "{name: disrupted, action: RestartJobSetAndIgnoreMaxRestarts, onJobFailureReasons: [PodFailurePolicy], targetReplicatedJobs: [launcher]}"
 
 		disrupted = "[{action: FailJob, onExitCodes: {containerName: node, operator: In, values: [75]}}, {action: FailJob, onPodConditions: [{type: DisruptionTarget, status: 'True'}]}]"
+		code      = "{name: MPI_AGENT_EXIT_DISRUPTED, value: '75'}"
+		counted   = "maxRestarts: 1, restartStrategy: BlockingRecreate"
+		uncounted = counted + ", rules: [" + drains + "]"
 	)
 	tests := map[string]struct {
 		retries string
 		// policy is the runtime's failurePolicy, and pods the podFailurePolicy of its launcher.
 		policy, pods, want string
+		// container are fields of the launcher's container; the code of the runtimes if there are none.
+		container string
 	}{
-		"3 retries": {"3", shipped, disrupted, "maxRestarts: 3, restartStrategy: BlockingRecreate, rules: [" + late + ", " + drains + "]"},
-		"none":      {"0", shipped, disrupted, shipped},
-		"none, with a runtime that restarts programs":  {"0", "maxRestarts: 5, rules: [" + late + "]", disrupted, "maxRestarts: 5, rules: [" + failed + ", " + late + "]"},
-		"none, with a runtime that restarts nothing":   {"0", "", disrupted, ""},
-		"3 retries, with a runtime without a policy":   {"3", "", "", "maxRestarts: 3, restartStrategy: BlockingRecreate"},
-		"with exit codes of programs":                  {"1", "maxRestarts: 0", "[{action: FailJob, onExitCodes: {operator: In, values: [42]}}]", "maxRestarts: 1, restartStrategy: BlockingRecreate"},
-		"with exit codes of programs and disruptions":  {"1", "maxRestarts: 0", "[{action: FailJob, onExitCodes: {operator: In, values: [42, 75]}}]", "maxRestarts: 1, restartStrategy: BlockingRecreate"},
-		"with other conditions":                        {"1", "maxRestarts: 0", "[{action: FailJob, onPodConditions: [{type: ConfigIssue}]}]", "maxRestarts: 1, restartStrategy: BlockingRecreate"},
-		"with disrupted pods that are replaced by Job": {"1", "maxRestarts: 0", "[{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]", "maxRestarts: 1, restartStrategy: BlockingRecreate"},
+		"3 retries": {retries: "3", policy: shipped, pods: disrupted, want: "maxRestarts: 3, restartStrategy: BlockingRecreate, rules: [" + late + ", " + drains + "]"},
+		"none":      {retries: "0", policy: shipped, pods: disrupted, want: shipped},
+		"none, with a runtime that restarts programs":  {retries: "0", policy: "maxRestarts: 5, rules: [" + late + "]", pods: disrupted, want: "maxRestarts: 5, rules: [" + failed + ", " + late + "]"},
+		"none, with a runtime that restarts nothing":   {retries: "0", pods: disrupted},
+		"3 retries, with a runtime without a policy":   {retries: "3", want: "maxRestarts: 3, restartStrategy: BlockingRecreate"},
+		"with exit codes of programs":                  {retries: "1", pods: "[{action: FailJob, onExitCodes: {operator: In, values: [42]}}]", want: counted},
+		"with exit codes of programs and disruptions":  {retries: "1", pods: "[{action: FailJob, onExitCodes: {containerName: node, operator: In, values: [42, 75]}}]", want: counted},
+		"with exit codes of all containers":            {retries: "1", pods: "[{action: FailJob, onExitCodes: {operator: In, values: [75]}}]", want: counted},
+		"with exit codes of another container":         {retries: "1", pods: "[{action: FailJob, onExitCodes: {containerName: other, operator: In, values: [75]}}]", want: counted},
+		"with other conditions":                        {retries: "1", pods: "[{action: FailJob, onPodConditions: [{type: ConfigIssue}]}]", want: counted},
+		"with disrupted pods that are replaced by Job": {retries: "1", pods: "[{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]", want: counted},
+		"with disrupted pods alone":                    {retries: "1", pods: "[{action: FailJob, onPodConditions: [{type: DisruptionTarget}]}]", container: "{command: null}", want: uncounted},
+		"the agent runs its command":                   {retries: "1", pods: disrupted, container: "{command: [/opt/mpi-agent/mpi-agent, launch, --, pi], env: [" + code + "]}", want: uncounted},
+		"the agent has no code":                        {retries: "1", pods: disrupted, container: "{}", want: counted},
+		"the agent has another code":                   {retries: "1", pods: disrupted, container: "{env: [{name: MPI_AGENT_EXIT_DISRUPTED, value: '76'}]}", want: counted},
+		"the user takes the code away":                 {retries: "1", pods: disrupted, container: "{env: [" + code + ", {name: MPI_AGENT_EXIT_DISRUPTED, value: ''}]}", want: counted},
+		"the code comes from elsewhere":                {retries: "1", pods: disrupted, container: "{env: [{name: MPI_AGENT_EXIT_DISRUPTED, valueFrom: {configMapKeyRef: {name: c, key: k}}}]}", want: counted},
+		"the image runs its own command":               {retries: "1", pods: disrupted, container: "{command: null, env: [" + code + "]}", want: counted},
+		"the agent does something else":                {retries: "1", pods: disrupted, container: "{command: [/opt/mpi-agent/mpi-agent, serve], env: [" + code + "]}", want: counted},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			jobSet := tree(t, made)
 			spec := jobSet["spec"].(map[string]any)
+			launcher := spec["replicatedJobs"].([]any)[1].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 			if test.policy != "" {
 				spec["failurePolicy"] = tree(t, "{"+test.policy+"}")
 			}
 			if test.pods != "" {
-				launcher := spec["replicatedJobs"].([]any)[1].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 				launcher["podFailurePolicy"] = tree(t, "{rules: "+test.pods+"}")
+			}
+			container, _, _ := unstructured.NestedSlice(launcher, "template", "spec", "containers")
+			if test.container == "" {
+				test.container = "{env: [" + code + "]}"
+			}
+			maps.Copy(container[0].(map[string]any), tree(t, test.container))
+			if err := unstructured.SetNestedSlice(launcher, container, "template", "spec", "containers"); err != nil {
+				t.Fatal(err)
 			}
 			from := job(t, "{}")
 			from.Annotations = map[string]string{mpi.AnnotationMaxRestarts: test.retries}
