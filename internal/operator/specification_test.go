@@ -3,14 +3,21 @@ package operator_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
@@ -85,4 +92,89 @@ func TestSpecificationOfARunningJob(t *testing.T) {
 	if after.Status.Reason != "JobDeleted" || after.Status.Specification == nil || after.Status.Specification.Manifest == "" || after.Status.Specification.Manifest != before.Status.Specification.Manifest {
 		t.Errorf("the specification is %+v, reason %s", after.Status.Specification, after.Status.Reason)
 	}
+}
+
+// TestSpecificationOfAnAdmittedJob: the report and copies of a job have the node selectors and tolerations that its user wrote, and not
+// those that Kueue added when it admitted the job; also if another operator goes on, or the job is deleted.
+func TestSpecificationOfAnAdmittedJob(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	stop := start(t, namespace)
+	job := mpitest.MPIJob(namespace, 1, func(job *kubeflow.MPIJob) {
+		job.Labels, job.Spec.RunPolicy.Suspend = map[string]string{mpi.LabelQueue: "team"}, new(true)
+		job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+	})
+	create(t, job)
+	workload := createWorkload(t, job)
+	queued := reported(t, namespace, "Queued")
+	kueueSays(t, workload, `{"type":"Admitted","status":"True","reason":"Admitted","message":"","lastTransitionTime":"NOW"}`)
+	edit := func(change func(*kubeflow.MPIJob)) {
+		t.Helper()
+		eventually(t, "the job is changed", func() error {
+			now := get(t, namespace, "pi", &kubeflow.MPIJob{})
+			change(now)
+			return api.Update(t.Context(), now)
+		})
+	}
+	edit(func(job *kubeflow.MPIJob) {
+		job.Spec.RunPolicy.Suspend = new(false)
+		for _, role := range job.Spec.MPIReplicaSpecs {
+			pod := &role.Template.Spec
+			metav1.SetMetaDataLabel(&role.Template.ObjectMeta, "kueue.x-k8s.io/podset", "main")
+			pod.NodeSelector = labels.Merge(pod.NodeSelector, labels.Set{"flavor": "spot"})
+			pod.Tolerations = append(pod.Tolerations, corev1.Toleration{Key: "spot", Operator: corev1.TolerationOpExists})
+		}
+	})
+	records := func(what, text string, before *v1alpha1.JobReport) *v1alpha1.JobReport {
+		t.Helper()
+		var found v1alpha1.JobReport
+		eventually(t, what, func() error {
+			found = *get(t, namespace, before.Name, &v1alpha1.JobReport{})
+			if found.Status.Specification.Version == before.Status.Specification.Version {
+				return errors.New("the specification is still that of before")
+			}
+			return nil
+		})
+		if manifest := found.Status.Specification.Manifest; strings.Contains(manifest, "spot") || strings.Count(manifest, "disk: ssd") != 1 || !strings.Contains(manifest, text) {
+			t.Errorf("%s: the manifest is\n%s", what, manifest)
+		}
+		return &found
+	}
+	admitted := records("the admission is recorded", "", queued)
+	stop()
+	start(t, namespace)
+	edit(func(job *kubeflow.MPIJob) {
+		job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Replicas = new(int32(2))
+	})
+	records("another operator records a change", "replicas: 2", admitted)
+
+	watching, err := client.NewWithWatch(restConfig, client.Options{Scheme: api.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	users := jobs.NewClient(watching, nil, time.Now)
+	clones := func(what string) {
+		t.Helper()
+		found, err := users.Find(t.Context(), namespace, "mpijob/pi")
+		if err != nil {
+			t.Fatal(err)
+		}
+		clone, err := users.Clone(t.Context(), found, "copy")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for role, want := range map[string]map[string]string{"Launcher": nil, "Worker": {"disk": "ssd"}} {
+			pod, _, _ := unstructured.NestedMap(clone.Job.Object, "spec", "mpiReplicaSpecs", role, "template", "spec")
+			selector, _, _ := unstructured.NestedStringMap(pod, "nodeSelector")
+			if !maps.Equal(selector, want) || pod["tolerations"] != nil {
+				t.Errorf("%s: the %s of a copy has the node selector %v and the tolerations %v", what, role, selector, pod["tolerations"])
+			}
+		}
+	}
+	clones("admitted")
+	if err := api.Delete(t.Context(), job); err != nil {
+		t.Fatal(err)
+	}
+	reported(t, namespace, "Failed")
+	clones("deleted")
 }

@@ -18,15 +18,30 @@ import (
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
+// NeedsManifest reports whether SetSpecification needs the manifest that the record of an MPIJob contains, and a cache does not: Kueue, which
+// has admitted the job, has written into the fields that are to be recorded.
+func NeedsManifest(status v1alpha1.JobReportStatus, job mpi.Job, object metav1.Object) bool {
+	old := status.Specification
+	return old != nil && old.Size > 0 && hasAssignments(job) && !job.External && isOutdated(status, object)
+}
+
+// hasAssignments reports whether Kueue may have written into the fields of a job.
+func hasAssignments(job mpi.Job) bool { return job.Queue != "" && !job.Lifecycle.Suspended }
+
+// isOutdated reports whether the specification in a record is to be written again. That of a job that has ended is not.
+func isOutdated(status v1alpha1.JobReportStatus, object metav1.Object) bool {
+	old := status.Specification
+	return old == nil || old.Version != versionOf(object) && status.CompletionTime == nil
+}
+
 // SetSpecification writes the job, as its user wrote it, into a record whose specification has another version or is missing.
 // The record of a job that has ended keeps its specification. The object is not changed.
 func SetSpecification(status *v1alpha1.JobReportStatus, job mpi.Job, object metav1.Object, mask func(string) string) {
-	old := status.Specification
-	version := versionOf(object)
-	if old != nil && (old.Version == version || status.CompletionTime != nil) {
+	if !isOutdated(*status, object) {
 		return
 	}
-	next := &v1alpha1.Specification{Version: version, RuntimeVersion: job.RuntimeVersion}
+	old := status.Specification
+	next := &v1alpha1.Specification{Version: versionOf(object), RuntimeVersion: job.RuntimeVersion}
 	if old != nil && old.RuntimeVersion != "" {
 		next.RuntimeVersion = old.RuntimeVersion
 	}
@@ -72,7 +87,7 @@ func manifestOf(job mpi.Job, object metav1.Object, old *v1alpha1.Specification, 
 	}
 	written := map[string]any{"apiVersion": job.APIVersion, "kind": job.Kind, "metadata": metadata, "spec": withoutNulls(fields["spec"])}
 	mpi.RemoveAssignments(written)
-	if old != nil && job.Queue != "" && !job.Lifecycle.Suspended {
+	if old != nil && hasAssignments(job) {
 		mpi.KeepPlacement(written, old.Manifest)
 	}
 	mpi.RestoreRDMA(written, mpi.RemovedRDMA(object.GetAnnotations()))

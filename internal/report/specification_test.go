@@ -213,6 +213,38 @@ func TestSpecificationIsWrittenWhenItChanges(t *testing.T) {
 	}
 }
 
+// TestNeedsManifest: the recorded manifest is only read for the new fields of an MPIJob that Kueue may have admitted.
+func TestNeedsManifest(t *testing.T) {
+	object := objectFrom(t, "{metadata: {name: pi, namespace: ns, generation: 2}, spec: {}}")
+	recordedOld := func() v1alpha1.JobReportStatus {
+		return v1alpha1.JobReportStatus{Specification: &v1alpha1.Specification{Version: "1", Size: 100}}
+	}
+	var written v1alpha1.JobReportStatus
+	report.SetSpecification(&written, mpi.Job{}, object, logs.Masker{}.Text)
+	written.Specification.Manifest = "" // as in the cache
+	suspended := mpi.Job{Queue: "team", Lifecycle: mpi.Lifecycle{Suspended: true}}
+	ended, tooLarge := recordedOld(), recordedOld()
+	ended.CompletionTime, tooLarge.Specification.Size = &metav1.Time{}, 0
+	for name, test := range map[string]struct {
+		status v1alpha1.JobReportStatus
+		job    mpi.Job
+		want   bool
+	}{
+		"admitted":                {recordedOld(), mpi.Job{Queue: "team"}, true},
+		"suspended":               {recordedOld(), suspended, false},
+		"in no queue":             {recordedOld(), mpi.Job{}, false},
+		"a TrainJob":              {recordedOld(), mpi.Job{Queue: "team", External: true}, false},
+		"unchanged":               {written, mpi.Job{Queue: "team"}, false},
+		"without a specification": {v1alpha1.JobReportStatus{}, mpi.Job{Queue: "team"}, false},
+		"it was too large":        {tooLarge, mpi.Job{Queue: "team"}, false},
+		"ended":                   {ended, mpi.Job{Queue: "team"}, false},
+	} {
+		if got := report.NeedsManifest(test.status, test.job, object); got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 func TestSpecificationIsBounded(t *testing.T) {
 	for name, value := range map[string]string{
 		"large":              strings.Repeat("x", 100<<10),

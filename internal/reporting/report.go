@@ -61,6 +61,7 @@ const (
 // Reporter keeps the record of each job. Nil keeps none.
 type Reporter struct {
 	client    client.Client
+	live      client.Reader
 	gatherer  *cluster.Gatherer
 	clock     clock.PassiveClock
 	metrics   *metrics.Metrics
@@ -145,7 +146,7 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 	if err != nil {
 		return nil, err
 	}
-	r := &Reporter{client: m.GetClient(), gatherer: gatherer, clock: clock.RealClock{}, metrics: jobs, retention: options.Retention, waitTimes: waited, masker: options.Masker}
+	r := &Reporter{client: m.GetClient(), live: m.GetAPIReader(), gatherer: gatherer, clock: clock.RealClock{}, metrics: jobs, retention: options.Retention, waitTimes: waited, masker: options.Masker}
 	if _, err := records.AddEventHandler(r.runs.eventHandler()); err != nil {
 		return nil, fmt.Errorf("watch JobReports: %w", err)
 	}
@@ -179,8 +180,7 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 	if err := m.Add(manager.RunnableFunc(r.deleteExpiredPeriodically)); err != nil {
 		return nil, fmt.Errorf("add retention of JobReports: %w", err)
 	}
-	live := m.GetAPIReader()
-	if err := m.Add(manager.RunnableFunc(func(ctx context.Context) error { return r.closeOrphansOnce(ctx, live) })); err != nil {
+	if err := m.Add(manager.RunnableFunc(func(ctx context.Context) error { return r.closeOrphansOnce(ctx, r.live) })); err != nil {
 		return nil, fmt.Errorf("add closing of JobReports: %w", err)
 	}
 	return r, nil
@@ -241,6 +241,11 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	}
 	next := report.Make(job, seen, evidence, out, findings, previous)
 	report.MaskCommand(&next.Status, r.masker.Text)
+	if report.NeedsManifest(next.Status, job, object) {
+		if err := r.readManifest(ctx, &next); err != nil {
+			return 0, err
+		}
+	}
 	report.SetSpecification(&next.Status, job, object, r.masker.Text)
 	next.Status.LogsLink = r.logsLink.Of(&next)
 	r.tracing.Begin(&next.Status, job)
@@ -320,6 +325,18 @@ func linesAfter(at time.Time, lines []curves.Line) []curves.Line {
 // report has one. It fails with an error of conflict if the report was changed meanwhile.
 func (r *Reporter) patch(ctx context.Context, previous, next *v1alpha1.JobReport) error {
 	return r.client.Patch(ctx, next, client.MergeFromWithOptions(previous, client.MergeFromWithOptimisticLock{})) //nolint:wrapcheck // callers tell errors apart
+}
+
+// readManifest adds the manifest to a report that was made from one in the cache, which has none.
+func (r *Reporter) readManifest(ctx context.Context, of *v1alpha1.JobReport) error {
+	var found v1alpha1.JobReport
+	if err := r.live.Get(ctx, client.ObjectKeyFromObject(of), &found); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read report %s: %w", client.ObjectKeyFromObject(of), err)
+	}
+	if found.Status.Specification != nil {
+		of.Status.Specification.Manifest = found.Status.Specification.Manifest
+	}
+	return nil
 }
 
 // reportsByJob is the index of reports by the kind and the name of their job. By labels, the cache would look at all reports of

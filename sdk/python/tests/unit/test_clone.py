@@ -43,6 +43,23 @@ def test_a_job_that_is_created_again_stays_suspended(small_client: Any, small: S
     assert again.manifest["spec"]["runPolicy"]["suspend"] is True
 
 
+def test_a_clone_of_an_admitted_job_is_placed_as_its_user_wrote_it(small_client: Any, small: SmallAPI) -> None:
+    job = small_client.create_job(
+        "train", container_image="image", command="train.py", queue="team", node_selector={"disk": "ssd"}
+    )
+    small.report(job, "Running", specification={"version": "1", "manifest": yaml.safe_dump(job.manifest)})
+    admitted = deepcopy(job.manifest)
+    for role in admitted["spec"]["mpiReplicaSpecs"].values():
+        role["template"]["spec"]["nodeSelector"] = {"disk": "ssd", "flavor": "spot"}
+        role["template"]["spec"]["tolerations"] = [{"key": "spot", "operator": "Exists"}]
+    small.put(JOBS, admitted)
+    clone = small_client.get_job("train").clone()
+    for role in clone.manifest["spec"]["mpiReplicaSpecs"].values():
+        pod = role["template"]["spec"]
+        assert pod["nodeSelector"] == {"disk": "ssd"}
+        assert "tolerations" not in pod
+
+
 @pytest.mark.parametrize("case", json.loads(GOLDEN.read_text()), ids=lambda case: case["name"])
 def test_a_clone_has_its_own_folder_for_results(case: dict[str, Any]) -> None:
     spec = deepcopy(case["spec"])

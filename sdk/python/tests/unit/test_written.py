@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from openshift_ai_sdk.training import _written
 
@@ -64,6 +65,36 @@ def test_admitted_job_is_as_written() -> None:
         },
         "spec": {"containers": [{"name": "w", "resources": {"limits": {"cpu": 1, "rdma/hca": 1}}}]},
     }
+
+
+def test_admitted_job_is_placed_as_before() -> None:
+    """Node selectors and tolerations are those in the report, unless Kueue cannot have changed them."""
+    launcher, worker = "{template: {spec: {}}}", "{template: {spec: {nodeSelector: {d: s}}}}"
+    recorded = f"spec: {{mpiReplicaSpecs: {{Launcher: {launcher}, Worker: {worker}}}}}"
+    report: Any = {
+        "metadata": {"namespace": "ns"},
+        "spec": {"jobRef": {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "pi"}},
+        "status": {"specification": {"manifest": "metadata: {}\n" + recorded}},
+    }
+    flavor = {"nodeSelector": {"d": "s", "flavor": "spot"}, "tolerations": [{"key": "spot"}]}
+
+    def placements(queue: bool, suspended: bool, report: Any) -> list[Any]:
+        job: Any = admitted()
+        job["spec"]["runPolicy"]["suspend"] = suspended
+        if not queue:
+            job["metadata"]["labels"] = {}
+        for replica in job["spec"]["mpiReplicaSpecs"].values():
+            replica["template"]["spec"] |= flavor
+        written = _written.as_written(job)
+        _written.keep_placement(written, job, report)
+        pods = [replica["template"]["spec"] for replica in written["spec"]["mpiReplicaSpecs"].values()]
+        return [{name: pod[name] for name in flavor if name in pod} for pod in pods]
+
+    assert placements(True, False, report) == [{}, {"nodeSelector": {"d": "s"}}]
+    assert placements(True, True, report) == [flavor, flavor]
+    assert placements(False, False, report) == [flavor, flavor]
+    assert placements(True, False, None) == [flavor, flavor]
+    assert placements(True, False, {**report, "status": {}}) == [flavor, flavor]
 
 
 def test_invalid_annotation_changes_nothing() -> None:

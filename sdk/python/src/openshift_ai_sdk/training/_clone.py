@@ -15,7 +15,7 @@ from openshift_ai_sdk.training._job_ref import JobRef
 from openshift_ai_sdk.training._kinds import MPI_JOB
 from openshift_ai_sdk.training._pods import OUTPUT_DIR
 from openshift_ai_sdk.training._trainer_runtime import has_runtime_patches, settle_runtime
-from openshift_ai_sdk.training._written import as_written, masked_in, written_in
+from openshift_ai_sdk.training._written import as_written, keep_placement, masked_in, written_in
 from openshift_ai_sdk.training.errors import InvalidJobError, JobNotFoundError, Problem
 
 NUMBERED = re.compile(r"(.*)-([1-9][0-9]{0,5})")
@@ -30,6 +30,8 @@ async def clone(
     if written is None:
         raise JobNotFoundError(f"{ref} is deleted, and {missing}")
     manifest = as_written(written)
+    if found.object:
+        keep_placement(manifest, found.object, found.report)
     original = deepcopy(manifest)
     problems = _changes.problems_of(changes) or await apply(cluster, manifest, changes)
     if not problems and found.object is None:

@@ -132,6 +132,26 @@ def without_queue(spec: Json) -> None:
         spec["runtimePatches"] = kept
 
 
+def keep_placement(manifest: Json, job: Json, report: Json | None) -> None:
+    """Give a job that Kueue has admitted the node selectors and tolerations that it had before, as its report has them.
+
+    Kueue adds those of the nodes of its queue.
+    """
+    recorded, _ = written_in(report)
+    queue = (job["metadata"].get("labels") or {}).get(KUEUE + "queue-name")
+    if recorded is None or not queue or is_suspended(job):
+        return
+    before = recorded["spec"].get("mpiReplicaSpecs") or {}
+    for role, replica in (manifest["spec"].get("mpiReplicaSpecs") or {}).items():
+        pod, was = (((each or {}).get("template") or {}).get("spec") for each in (replica, before.get(role)))
+        if pod is None or was is None:
+            continue
+        for name in ("nodeSelector", "tolerations"):
+            pod.pop(name, None)
+            if name in was:
+                pod[name] = was[name]
+
+
 def suspended_in_queue_as(manifest: Json, job: Json) -> Json:
     """Return a manifest that is suspended in its queue if a job is."""
     value = (job["metadata"].get("annotations") or {}).get(ANNOTATION_SUSPEND_IN_QUEUE)
