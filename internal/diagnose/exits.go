@@ -142,11 +142,7 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 			entry, figures["program"] = codes.InitProgramMissing, cmp.Or(figures["program"], notFoundIn(pod.Log.Lines))
 		}
 	}
-	ended := fmt.Sprintf("Pod %s: %s ended with exit code %d (%s)", pod.Name, what, end.ExitCode, endReason(end))
-	if exit != end.ExitCode {
-		ended += fmt.Sprintf(", and its command with %d", exit)
-	}
-	evidence := []string{ended + "."}
+	evidence := []string{endText(pod, what, end, exit)}
 	if entry.Summary == codes.Lookup(codes.ApplicationFailed).Summary && pod.Role == mpi.RoleLauncher {
 		var line string
 		entry, line = p.outsideMPI(pod, figures)
@@ -170,6 +166,15 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 	f.ExitCode = &exit
 	adviseOnExit(&f)
 	return f
+}
+
+// endText describes how a container of a pod ended, and its command if that ended with another exit code.
+func endText(pod facts.Pod, what string, end *corev1.ContainerStateTerminated, exit int32) string {
+	text := fmt.Sprintf("Pod %s: %s ended with exit code %d (%s)", pod.Name, what, end.ExitCode, endReason(end))
+	if exit != end.ExitCode {
+		text += fmt.Sprintf(", and its command with %d", exit)
+	}
+	return text + "."
 }
 
 // launcherSaid returns the definition for what MPI's launcher printed before any rank ran, which is no error of the program; entry if it

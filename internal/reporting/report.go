@@ -241,12 +241,9 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	}
 	next := report.Make(job, seen, evidence, out, findings, previous)
 	report.MaskCommand(&next.Status, r.masker.Text)
-	if report.NeedsManifest(next.Status, job, object) {
-		if err := r.readManifest(ctx, &next); err != nil {
-			return 0, err
-		}
+	if err := r.setSpecification(ctx, &next, job, object); err != nil {
+		return 0, err
 	}
-	report.SetSpecification(&next.Status, job, object, r.masker.Text)
 	next.Status.LogsLink = r.logsLink.Of(&next)
 	r.tracing.Begin(&next.Status, job)
 	r.runs.observe(job, seen, &next)
@@ -327,15 +324,18 @@ func (r *Reporter) patch(ctx context.Context, previous, next *v1alpha1.JobReport
 	return r.client.Patch(ctx, next, client.MergeFromWithOptions(previous, client.MergeFromWithOptimisticLock{})) //nolint:wrapcheck // callers tell errors apart
 }
 
-// readManifest adds the manifest to a report that was made from one in the cache, which has none.
-func (r *Reporter) readManifest(ctx context.Context, of *v1alpha1.JobReport) error {
-	var found v1alpha1.JobReport
-	if err := r.live.Get(ctx, client.ObjectKeyFromObject(of), &found); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read report %s: %w", client.ObjectKeyFromObject(of), err)
+// setSpecification writes the job's specification into a report that was made from one in the cache, which has no manifest.
+func (r *Reporter) setSpecification(ctx context.Context, next *v1alpha1.JobReport, job mpi.Job, object client.Object) error {
+	if report.NeedsManifest(next.Status, job, object) {
+		var found v1alpha1.JobReport
+		if err := r.live.Get(ctx, client.ObjectKeyFromObject(next), &found); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read report of %s %s: %w", job.Kind, job.Key(), err)
+		}
+		if found.Status.Specification != nil {
+			next.Status.Specification.Manifest = found.Status.Specification.Manifest
+		}
 	}
-	if found.Status.Specification != nil {
-		of.Status.Specification.Manifest = found.Status.Specification.Manifest
-	}
+	report.SetSpecification(&next.Status, job, object, r.masker.Text)
 	return nil
 }
 
