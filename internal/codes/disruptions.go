@@ -8,6 +8,12 @@ var FinishedBefore = []v1alpha1.Remedy{
 	{Text: "If results are missing, start the job again."},
 }
 
+// whoDeleted is the first remedy for a pod that something else deleted. Neither the pod nor its events name the user.
+var whoDeleted = v1alpha1.Remedy{
+	Text:   "Find out who deleted it. Only the API server's audit log names the user: give the administrators the name of the pod and the time.",
+	Action: "verb: delete, objectRef.resource: pods, objectRef.name: {pod}",
+}
+
 var disruptions = []Entry{
 	{
 		Code: Evicted, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError, Traits: RemovesPods,
@@ -62,16 +68,18 @@ var disruptions = []Entry{
 		Code: LauncherDeleted, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning, Traits: RemovesPods,
 		Summary: "The launcher pod was deleted by something else while the job was running. A retry starts from the beginning.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Find out who deleted it. To stop a job, suspend or delete the job itself.", Action: "kubectl -n {namespace} patch {kindLower} {job} --type merge -p '{\"spec\":{\"runPolicy\":{\"suspend\":true}}}'"},
+			whoDeleted,
 			{Text: "If no one did, check the events: a node may have been drained for maintenance.", Action: listEvents},
+			{Text: "To stop a job, suspend or delete the job itself.", Action: "kubectl -n {namespace} patch {kindLower} {job} --type merge -p '{\"spec\":{\"runPolicy\":{\"suspend\":true}}}'"},
 		},
 	},
 	{
 		Code: WorkerDeleted, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning, Traits: RemovesPods,
 		Summary: "{who} deleted by something else while the job was running. An MPI program ends when it loses a worker.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Find out who deleted it. To stop a job, suspend or delete the job itself.", Action: "kubectl -n {namespace} patch {kindLower} {job} --type merge -p '{\"spec\":{\"runPolicy\":{\"suspend\":true}}}'"},
+			whoDeleted,
 			{Text: "If no one did, check the events: a node may have been drained for maintenance.", Action: listEvents},
+			{Text: "To stop a job, suspend or delete the job itself.", Action: "kubectl -n {namespace} patch {kindLower} {job} --type merge -p '{\"spec\":{\"runPolicy\":{\"suspend\":true}}}'"},
 			{Text: "Start the job again.", Rerun: true},
 		},
 	},

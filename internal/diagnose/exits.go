@@ -78,8 +78,7 @@ func (p *input) rankEnd() *Finding {
 	evidence := []string{fmt.Sprintf("Agent: rank %d (%s) ended first, exit code %d.", first.Rank, first.Program, first.ExitCode)}
 	words := p.words(figures)
 	if launcher := p.Launcher(); len(words) == 0 && launcher != nil && code == codes.ApplicationFailed {
-		words = facts.LastLines(*launcher)
-		words = words[max(0, len(words)-1):]
+		words = facts.LastLinesOf(*launcher, figures["rank"])
 	}
 	evidence = append(evidence, words...)
 	f := p.find(code, []facts.Pod{*host}, p.ended(*host, figures), evidence...)
@@ -160,7 +159,8 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 		evidence = append(evidence, p.words(figures)...)
 	}
 	if figures["errorText"] == "" {
-		evidence = append(evidence, facts.LastLines(pod)...)
+		first, _ := p.FirstRank()
+		evidence = append(evidence, facts.LastLinesOf(pod, failedRank(figures, first))...)
 	}
 	f := p.findAs(p.launcherSaid(entry, pod, figures), []facts.Pod{pod}, p.ended(pod, figures), evidence...)
 	f.ExitCode = &exit

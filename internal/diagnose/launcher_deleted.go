@@ -27,7 +27,13 @@ func launcherDeleted(p *input) []Finding {
 	if launcher == nil && len(gone) == 0 {
 		return nil
 	}
-	f := p.find(codes.LauncherDeleted, nil, nil)
+	name := ""
+	if launcher != nil {
+		name = launcher.Name
+	} else {
+		name = gone[len(gone)-1].Name
+	}
+	f := p.find(codes.LauncherDeleted, nil, map[string]string{"pod": name})
 	for _, event := range gone {
 		f.Evidence, f.Affected = append(f.Evidence, facts.EventLine(event)), append(f.Affected, event.Name)
 		f.Pod = event.Name

@@ -33,6 +33,7 @@ func TestMessagesOfLaunchers(t *testing.T) {
 	const endpoint = "[pi-worker-0][[1,1],0][btl_tcp_endpoint.c:625:x] connect() to 10.244.0.9:1024 failed: Connection refused (111)\n"
 	for name, test := range map[string]row{
 		// Open MPI: how ranks ended.
+		"a signal, of version 5":      {code: codes.SegmentationFault, summary: "in rank 2", log: "step 1" + ruler + "prterun noticed that process rank 2 with PID 35 on node pi-worker-1 exited on\nsignal 11 (Segmentation fault)." + ruler},
 		"not finalized, of version 4": {code: codes.NotFinalized, summary: "in rank 2", log: endpoint + ruler + "mpirun has exited due to process rank 2 with PID 0 on\nnode pi-worker-1 exiting improperly. There are" + ruler},
 		"not finalized, of version 5": {code: codes.NotFinalized, summary: "in rank 2", log: endpoint + ruler + "prterun has exited due to process rank 2 with PID 0 on node pi-worker-1 exiting\nimproperly. There are" + ruler},
 		"not finalized, of version 1": {code: codes.NotFinalized, summary: "in rank 2", log: endpoint + ruler + "mpirun has exited due to process rank 2 with PID 7 on\nnode pi-worker-1 exiting without calling \"finalize\". This may" + ruler},

@@ -52,7 +52,7 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	if kind == nil {
 		return p.unknownError(entry, figures)
 	}
-	text := figures["errorText"]
+	text := causeText(figures)
 	if found := missingModule.FindStringSubmatch(text); found != nil {
 		figures["module"] = found[1]
 	}
@@ -79,6 +79,11 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	return entry
 }
 
+// causeText returns the error from which remedies follow, as a part of a sentence: the program's, or the exception for which it was raised.
+func causeText(figures map[string]string) string {
+	return cmp.Or(figures["causeText"], figures["errorText"])
+}
+
 // unknownError is ownError for an error of none of the known kinds.
 func (p *input) unknownError(entry codes.Entry, figures map[string]string) codes.Entry {
 	if figures["errorText"] == "" || entry.Summary != codes.Lookup(entry.Code).Summary {
@@ -97,7 +102,7 @@ func (p *input) unknownError(entry codes.Entry, figures map[string]string) codes
 
 // ownCause returns the remedies for a program's error whose cause the job itself shows, and adds figures for them; nil if it does not.
 func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Remedy {
-	if found := unexpanded.FindStringSubmatch(figures["errorText"]); found != nil {
+	if found := unexpanded.FindStringSubmatch(causeText(figures)); found != nil {
 		figures["variable"] = found[1]
 		return codes.UnexpandedReference
 	}
@@ -127,13 +132,13 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 	case "python":
 		return p.pythonElsewhere(figures)
 	case "host name":
-		if address := addressIn(figures["errorText"], figures["ownSource"]); address != "" {
+		if address := addressIn(causeText(figures), figures["ownSource"]); address != "" {
 			figures["address"] = " in " + address
 		}
 	case "network":
-		figures["address"] = addressIn(figures["errorText"], figures["ownSource"])
+		figures["address"] = addressIn(causeText(figures), figures["ownSource"])
 		// A NetworkPolicy drops packets. What refuses a connection was reached.
-		if refusal.MatchString(figures["errorText"]) {
+		if refusal.MatchString(causeText(figures)) {
 			figures["host"] = p.firstHost()
 			return codes.RefusedConnection
 		}
@@ -150,7 +155,7 @@ func (p *input) nodeCause(kind string, figures map[string]string) []v1alpha1.Rem
 	switch kind {
 	case "GPU driver":
 		// Without any driver, the CUDA runtime reports one that is insufficient.
-		if strings.Contains(figures["errorText"], "is insufficient") && p.Gpus(p.programRole(figures)) == 0 {
+		if strings.Contains(causeText(figures), "is insufficient") && p.Gpus(p.programRole(figures)) == 0 {
 			return codes.GPUNotRequested
 		}
 	case "broken GPU":
@@ -161,7 +166,7 @@ func (p *input) nodeCause(kind string, figures map[string]string) []v1alpha1.Rem
 			figures["node"] = ""
 		}
 	case "low port":
-		if strings.Contains(figures["errorText"], "Bind to port") {
+		if strings.Contains(causeText(figures), "Bind to port") {
 			return codes.SSHDPort
 		}
 	case "license":
@@ -186,7 +191,7 @@ func (p *input) missingFile(figures map[string]string) []v1alpha1.Remedy {
 	if file != "" && !strings.Contains(file, "/") && path.Base(figures["raisedIn"]) == "subprocess.py" {
 		return codes.CommandOfProgram
 	}
-	if renamed.MatchString(figures["errorText"]) {
+	if renamed.MatchString(causeText(figures)) {
 		return codes.RenamedByAnother
 	}
 	if !p.Job.Launcher.RunsRanks && path.IsAbs(file) && createsIn(p.LauncherCommand(), path.Dir(file)) {
@@ -304,12 +309,12 @@ func createsIn(script, folder string) bool {
 
 // wrongModule returns the remedies for a module that is not the one that the program expects, and adds figures for them; nil if it is missing.
 func wrongModule(figures map[string]string) []v1alpha1.Remedy {
-	found := moduleWithout.FindStringSubmatch(figures["errorText"])
+	found := moduleWithout.FindStringSubmatch(causeText(figures))
 	if found == nil || figures["module"] != "" {
 		return nil
 	}
 	file := found[2] + found[3]
-	if figures["module"] = found[1]; agentapi.IsLibraryFile(file) || file == "" && !strings.Contains(figures["errorText"], "partially initialized") {
+	if figures["module"] = found[1]; agentapi.IsLibraryFile(file) || file == "" && !strings.Contains(causeText(figures), "partially initialized") {
 		return codes.ModuleVersion
 	}
 	figures["file"] = file

@@ -1,11 +1,15 @@
 package diagnose
 
 import (
-	"fmt"
+	"cmp"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/diagnose/loglines"
 	"opendatahub.io/mpijob/internal/phrase"
@@ -23,42 +27,126 @@ func (p *input) words(figures map[string]string) []string {
 		if evidence != nil {
 			continue
 		}
-		found := ownError(pod, first)
-		if found == nil {
-			continue
-		}
-		figures["errorText"], figures["wholeError"] = ": "+quotedText(found.Message), found.Message
-		if figures["rank"] == "" && found.Rank != "" {
-			figures["rank"], figures["rankText"] = found.Rank, fmt.Sprintf(" in rank %s", found.Rank)
-		}
-		evidence = []string{facts.LogLine(pod, found.Line)}
-		figures["raisedIn"] = loglines.LastCall(pod.Log.Lines, found.Line)
-		if place, frame := loglines.RaisedAt(pod.Log.Lines, found.Line); place != "" {
-			figures["placeText"] = " (" + quotedText(place) + ")"
-			evidence = append(evidence, facts.LogLine(pod, frame))
-			figures["ownSource"] = strings.Join(loglines.OwnSource(pod.Log.Lines, found.Line), "\n")
-		} else if place := loglines.ScriptPlace(found.Line); place != "" {
-			figures["placeText"] = " (" + quotedText(place) + ")"
+		if found := ownError(pod, failedRank(figures, first), first); found != nil {
+			evidence = addError(pod, found, figures)
 		}
 	}
 	if launcher := p.Launcher(); evidence == nil && launcher != nil {
 		if found := loglines.LauncherText(launcher.Log.Lines, first != nil); found != nil {
 			figures["errorText"], figures["said"] = ": "+quotedText(found.Message), facts.Sentence(quotedText(found.Message))
 			evidence = []string{facts.LogLine(*launcher, found.Line)}
+		} else if own, _ := loglines.OfRank(launcher.Log.Lines, failedRank(figures, first)); len(own) > 0 {
+			figures["placeText"] = lastLineText(own)
 		}
 	}
 	return evidence
 }
 
-// ownError returns the error line of a program in a pod's log, given the rank that failed first, if one is known; nil if there is none.
-func ownError(pod facts.Pod, first *agentapi.RankEnd) *loglines.ErrorLine {
-	found := loglines.FirstError(pod.Log.Lines)
+// failedRank returns the rank that failed first, by the figures of a finding or as an agent observed it; "" if none is known.
+func failedRank(figures map[string]string, first *agentapi.RankEnd) string {
+	if figures["rank"] == "" && first != nil && failedItself(*first) {
+		return strconv.Itoa(int(first.Rank))
+	}
+	return figures["rank"]
+}
+
+// addError adds the error of a program in a pod's log to the figures of a finding. It returns its lines as evidence.
+func addError(pod facts.Pod, found *loglines.ErrorLine, figures map[string]string) []string {
+	cause := explaining(found)
+	figures["errorText"], figures["wholeError"], figures["causeText"] = ": "+quotedText(found.Message), cause.Message, ": "+quotedText(cause.Message)
+	figures["raisedIn"] = loglines.LastCall(pod.Log.Lines, cause.Line)
+	figures["ownSource"] = strings.Join(loglines.OwnSource(pod.Log.Lines, cause.Line), "\n")
+	var aside []string
+	switch {
+	case found.Rank == "" || found.Rank == figures["rank"]:
+	case figures["rank"] == "":
+		figures["rank"], figures["rankText"] = found.Rank, " in rank "+found.Rank
+	default:
+		// The one that failed first has printed no error of its own.
+		aside = append(aside, "of rank "+found.Rank)
+	}
+	evidence := []string{facts.LogLine(pod, found.Line)}
+	place, frame := loglines.RaisedAt(pod.Log.Lines, found.Line)
+	if place != "" {
+		evidence = append(evidence, facts.LogLine(pod, frame))
+	}
+	if source := loglines.OwnSource(pod.Log.Lines, found.Line); len(source) > 0 && !strings.Contains(found.Message, ": ") {
+		// The exception has no text, as mostly after an assert.
+		evidence = append(evidence, facts.LogLine(pod, source[0]))
+	}
+	if found.First != nil {
+		evidence = append(evidence, facts.LogLine(pod, found.First.Line))
+	}
+	place = quotedText(cmp.Or(place, loglines.ScriptPlace(found.Line), loglines.FortranPlace(pod.Log.Lines, found.Line)))
+	aside = slices.DeleteFunc(append(aside, place, raisedAfter(found)), func(part string) bool { return part == "" })
+	figures["placeText"] = asAside(strings.Join(aside, "; "))
+	return evidence
+}
+
+// explaining returns the exception of a chain of which the remedies are known: the last one, or else the first.
+func explaining(found *loglines.ErrorLine) *loglines.ErrorLine {
+	if found.First != nil && codes.OwnErrorOf(found.Message) == nil && codes.OwnErrorOf(found.First.Message) != nil {
+		return found.First
+	}
+	return found
+}
+
+// raisedAfter names the exception for which, or while handling which, an exception was raised; "" if there is none, or its own message contains
+// that.
+func raisedAfter(found *loglines.ErrorLine) string {
+	if found.First == nil {
+		return ""
+	}
+	if _, text, _ := strings.Cut(found.First.Message, ": "); text != "" && strings.Contains(found.Message, text) {
+		return ""
+	}
+	return "after " + quotedText(found.First.Message)
+}
+
+// failedItself reports whether a rank ended with an error, and no signal that something else sent ended it.
+func failedItself(end agentapi.RankEnd) bool {
+	return end.ExitCode > 0 && end.Signal != 9 && end.Signal != 15
+}
+
+// firstFailedItself reports whether an agent observed which rank failed first, and that it failed by itself.
+func (p *input) firstFailedItself() bool {
+	first, _ := p.FirstRank()
+	return first != nil && !first.OOM && failedItself(*first)
+}
+
+// lastLineText returns the last line of a rank with words, as the end of a sentence; "" if there is none.
+func lastLineText(lines []string) string {
+	for _, line := range slices.Backward(lines) {
+		if text := strings.TrimSpace(line[len(loglines.RankTag.FindString(line)):]); strings.ContainsFunc(text, unicode.IsLetter) {
+			return "; its last line is: " + quotedText(text)
+		}
+	}
+	return ""
+}
+
+// ownError returns the error line of a program in a pod's log, given the rank that failed, or "", and the first that an agent saw fail; nil if there
+// is none. If lines are tagged with their rank, it is that of this rank, and that of another one only if this rank has printed nothing to its standard
+// error, or that another one has ended.
+func ownError(pod facts.Pod, rank string, first *agentapi.RankEnd) *loglines.ErrorLine {
+	own, fromStderr := loglines.OfRank(pod.Log.Lines, rank)
+	if found := errorIn(own, first); found != nil {
+		return found
+	}
+	if fromStderr && loglines.FirstError(own) == nil {
+		return nil
+	}
+	return errorIn(pod.Log.Lines, first)
+}
+
+// errorIn returns the error line of a program in lines, as ownError.
+func errorIn(lines []string, first *agentapi.RankEnd) *loglines.ErrorLine {
+	found := loglines.FirstError(lines)
 	if found != nil && first != nil && endedByItself(*first) && shellNotFound.MatchString(found.Line) {
 		// The script that started the rank wrote it, and continued.
 		found = nil
 	}
 	if found == nil && first != nil && first.ExitCode > 0 {
-		found = loglines.OwnMessage(pod.Log.Lines, first.Program)
+		found = loglines.OwnMessage(lines, first.Program)
 	}
 	if found == nil || first != nil && loglines.Aftermath.MatchString(found.Message) {
 		return nil

@@ -115,9 +115,10 @@ func (p *input) signFinding(s facts.Sign) Finding {
 	}
 	entry := p.signEntry(s, pods[0], figures)
 	f := p.findAs(entry, pods, p.ended(pods[0], figures))
+	failedItself := s.Code == codes.ApplicationFailed && p.firstFailedItself()
 	for _, pod := range s.Pods {
-		// The error of a rank makes it unnecessary to say that some rank failed.
-		if shown := facts.FirstShown(pod, s.Symptom); shown != nil && (!s.Umbrella || len(words) == 0) {
+		// The error of a rank, or the end of one that an agent observed, makes it unnecessary to quote that some rank failed.
+		if shown := facts.FirstShown(pod, s.Symptom); shown != nil && (!s.Umbrella || len(words) == 0 && !failedItself) {
 			if line := facts.LogLine(pod, shown.Line); !slices.Contains(f.Evidence, line) {
 				f.Evidence = append(f.Evidence, line)
 			}

@@ -29,6 +29,11 @@ var openMPIOwn = []Symptom{
 	{Code: codes.BusError, Text: "exited on signal 7", Pattern: regexp.MustCompile(onSignal + "7")},
 	{Code: codes.IllegalInstruction, Text: "exited on signal 4", Pattern: regexp.MustCompile(onSignal + "4")},
 	{Code: codes.Aborted, Text: "exited on signal 6", Pattern: regexp.MustCompile(onSignal + "6")},
+	{Code: codes.Killed, Text: "signal 9 (Killed).", Pattern: regexp.MustCompile(`^signal 9 `), Before: noticed},
+	{Code: codes.SegmentationFault, Text: "signal 11 (Segmentation fault).", Pattern: regexp.MustCompile(`^signal 11 `), Before: noticed},
+	{Code: codes.BusError, Text: "signal 7 (Bus error).", Pattern: regexp.MustCompile(`^signal 7 `), Before: noticed},
+	{Code: codes.IllegalInstruction, Text: "signal 4 (Illegal instruction).", Pattern: regexp.MustCompile(`^signal 4 `), Before: noticed},
+	{Code: codes.Aborted, Text: "signal 6 (Aborted).", Pattern: regexp.MustCompile(`^signal 6 `), Before: noticed},
 	{Code: codes.NotFinalized, Text: "exiting ", Pattern: regexp.MustCompile(`^\s*node (?P<host>\S+) exiting (?:improperly|without calling "finalize")`)},
 	{Code: codes.LaunchRefused, Text: ": Error: ", Pattern: regexp.MustCompile(`^(?:\S*/)?[\w.]+: Error: (?:unknown )?option "(?P<option>[^"]+)"`)},
 	{Code: codes.NoTransport, Text: "MPI processes are unable to reach each other"},
@@ -37,6 +42,9 @@ var openMPIOwn = []Symptom{
 	{Code: codes.WrongInterface, Text: "failed to TCP connect to a peer MPI process"},
 	{Code: codes.WrongInterface, Text: "btl_tcp_endpoint", Pattern: regexp.MustCompile(`connect\(\) to (?P<host>[\d.:a-f]+) failed`)},
 }
+
+// noticed is the first line of what PRRTE reports of a rank that a signal ended. The signal is on the second one.
+var noticed = regexp.MustCompile(`noticed that process rank (?P<rank>\d+) .*on node (?P<host>\S+) exited on$`)
 
 // notStarted are what Open MPI says, line by line, of a program that it could not start.
 var notStarted = []*regexp.Regexp{

@@ -22,15 +22,22 @@ func LogLine(p Pod, line string) string {
 }
 
 // LastLines are the last few lines of a pod's log that say something: those of the program, where MPI's own follow them.
-func LastLines(p Pod) []string {
-	const most = 3
-	printed := p.Log.Lines
-	if i := slices.IndexFunc(printed, loglines.Banner.MatchString); i > 0 {
-		printed = printed[:i]
+func LastLines(p Pod) []string { return lastOf(p, loglines.ProgramLines(p.Log.Lines)) }
+
+// LastLinesOf are LastLines of a rank, if lines are tagged with their rank, and else of the pod. The rank may be "".
+func LastLinesOf(p Pod, rank string) []string {
+	if own, _ := loglines.OfRank(p.Log.Lines, rank); len(own) > 0 {
+		return lastOf(p, own)
 	}
+	return LastLines(p)
+}
+
+// lastOf are the last few lines of a pod that say something.
+func lastOf(p Pod, printed []string) []string {
+	const most = 3
 	var lines []string
 	for _, line := range slices.Backward(printed) {
-		if strings.ContainsFunc(line, unicode.IsLetter) && len(lines) < most {
+		if text := line[len(loglines.RankTag.FindString(line)):]; strings.ContainsFunc(text, unicode.IsLetter) && len(lines) < most {
 			lines = append(lines, LogLine(p, line))
 		}
 	}

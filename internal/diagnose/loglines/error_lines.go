@@ -12,9 +12,9 @@ import (
 // What a rank reports because another one has ended is returned only if there is nothing else. Messages of Open MPI after which programs
 // continue do not count.
 func FirstError(lines []string) *ErrorLine {
-	lines = withoutHarmless(lines)
+	lines = withoutMargins(withoutHarmless(lines))
 	if found := firstErrorBut(lines, func(message string) bool {
-		return Aftermath.MatchString(message) || mixed.MatchString(message) || message == interrupted
+		return Aftermath.MatchString(message) || mixed.MatchString(message) || interrupted.MatchString(message) || reportsOther.MatchString(message)
 	}); found != nil {
 		return found
 	}
@@ -45,7 +45,7 @@ func firstErrorBut(lines []string, skip func(message string) bool) *ErrorLine {
 
 // IsException reports whether an error is an exception of Python.
 func IsException(message string) bool {
-	return errorLines[0].pattern.MatchString(message) && !figure.MatchString(message)
+	return namedException.pattern.MatchString(message) && !figure.MatchString(message)
 }
 
 // figure is a number that a program prints as a result, such as "MeanSquaredError: 0.0123", or what follows "error: " then. The text of a KeyError can be
@@ -55,8 +55,13 @@ var figure = regexp.MustCompile(`^(?:[\w.]+: )?[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE
 // Aftermath is what a rank reports after another one has ended: the errors of Horovod, NCCL, Gloo, PyTorch's store, and of MPICH over UCX.
 var Aftermath = regexp.MustCompile(`Horovod has been shut down|HorovodInternalError: (?:ncclRemoteError|.*gloo/)|ncclRemoteError|gloo/\S+:?\d*\]? ?(?:Connection closed by peer|Read error|Write error|.*Connection reset by peer)|Failed to recv, got 0 bytes|Broken pipe$|UCX netmod.*(?:Connection reset|Endpoint timeout)`)
 
-// interrupted is an exception with which Python ends by a signal that something else has sent, such as OpenBLAS without its threads.
-const interrupted = "KeyboardInterrupt"
+// interrupted is an exception with which Python ends because of a signal that something else has sent, such as OpenBLAS without its threads, or
+// because the program called sys.exit.
+var interrupted = regexp.MustCompile(`^(?:KeyboardInterrupt$|SystemExit\b)`)
+
+// reportsOther is an exception that only reports how another process, or several tasks, ended, which mostly have reported their own error: those of
+// torchrun, torch.multiprocessing, launchers in Python, and groups of exceptions.
+var reportsOther = regexp.MustCompile(`\b(?:ChildFailedError|ProcessRaisedException|ProcessExitedException|RemoteTraceback)(?::|$)|SignalException: Process \d+ got signal|CalledProcessError: Command .* (?:returned non-zero exit status|died with)|RuntimeError: mpirun failed with exit code|^(?:\w+\.)*(?:Base)?ExceptionGroup: .* \(\d+ sub-exceptions?\)$`)
 
 // mixed is an exception whose line another rank's traceback has overwritten: the same exception of another rank may be whole.
 var mixed = regexp.MustCompile(` {1,2}File "[^"]*", line \d+`)
@@ -79,11 +84,39 @@ type errorLine struct {
 	find func(lines []string, skip func(message string) bool) *ErrorLine
 }
 
+// namedException is the exception with which a traceback of Python ends, by its name (Lib/traceback.py).
+var namedException = errorLine{text: "", pattern: regexp.MustCompile(`^(?P<error>(?:[A-Za-z_]\w*\.)*(?:[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt)|Exception)(?::(?: .*)?)?)$`), but: figure}
+
+// firstNamedException returns the first exception that has a name such as ValueError, or the one that its chain ends with, whether the log has its
+// traceback or not. Exceptions that are skipped do not count, nor those that the program handled. Nil if there is none.
+func firstNamedException(lines []string, skip func(message string) bool) *ErrorLine {
+	for i, line := range lines {
+		found := namedException.match(lines, i, line)
+		if found == nil {
+			continue
+		}
+		tag := RankTag.FindString(found.Line)
+		if text := found.Line[len(tag):]; exceptionLine.MatchString(text) {
+			if strings.HasSuffix(text, ":") && !strings.Contains(text, ": ") && !isIndented(lines, i-1, tag) {
+				// It is a heading.
+				continue
+			}
+			rank := found.Rank
+			found = exceptionAt(lines, i)
+			found.Rank = rank
+		}
+		if !skip(found.Message) && !isHandled(lines, i, skip) {
+			return endOfChain(lines, i, found, skip)
+		}
+	}
+	return nil
+}
+
 // errorLines are the forms of runtimes, the most specific first. Generic ones are last.
 var errorLines = []errorLine{
-	// Python: the last line of a traceback (Lib/traceback.py).
-	{text: "", pattern: regexp.MustCompile(`^(?P<error>(?:[A-Za-z_]\w*\.)*(?:[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt)|Exception)(?:: .*)?)$`), but: figure},
+	{find: firstNamedException},
 	{find: AfterTraceback},
+	{find: torchrunError},
 	// Open MPI: ompi/errhandler/errhandler_predefined.c.
 	{text: "*** MPI_ERR_", pattern: regexp.MustCompile(`\*\*\* (?P<error>MPI_ERR_\w+(?:: .*)?)$`)},
 	// MPICH and Intel MPI: src/mpi/errhan/errutil.c.
@@ -113,7 +146,8 @@ var errorLines = []errorLine{
 	// Rust, Go and Java.
 	{text: "' panicked at ", pattern: regexp.MustCompile(`^thread '[^']*'(?: \(\d+\))? panicked at \S+:\d+:\d+:$`), next: true},
 	{text: "panic: ", pattern: regexp.MustCompile(`^panic: (?P<error>.+)$`)},
-	{text: "Exception in thread ", pattern: regexp.MustCompile(`^Exception in thread "[^"]*" (?P<error>.+)$`)},
+	{text: "' panicked at '", pattern: regexp.MustCompile(`^thread '[^']*' panicked at (?P<error>'.+', \S+:\d+:\d+)$`)},
+	{text: "Exception in thread ", pattern: regexp.MustCompile(`^Exception in thread "[^"]*" (?P<error>.+)$`), stack: javaStack},
 	// Perl: what die(1) adds.
 	{text: " line ", pattern: regexp.MustCompile(`^(?P<error>\S.* at (?:\S+\.p[lm]|-e) line \d+\.)$`)},
 	// Hydra: hydra/_internal/utils.py and config_loader_impl.py.
@@ -137,12 +171,17 @@ var errorLines = []errorLine{
 	{text: "ERROR STOP", pattern: regexp.MustCompile(`^(?P<error>ERROR STOP\b.*)$`)},
 	{text: "Operating system error: ", pattern: regexp.MustCompile(`^(?P<error>Operating system error: .+)$`)},
 	{text: "Error allocating ", pattern: regexp.MustCompile(`^(?P<error>Error allocating \d+ bytes.*)$`)},
-	// C++ and glibc.
+	// The runtimes of C++: GNU's and LLVM's.
 	{text: "what():", pattern: regexp.MustCompile(`^\s*what\(\): +(?P<error>.+)$`)},
-	{text: "terminate called after throwing", pattern: regexp.MustCompile(`(?P<error>terminate called after throwing .+)$`)},
-	{text: "Assertion ", pattern: regexp.MustCompile("(?P<error>\\S+: .*Assertion [`'].*' failed\\.?)$")},
+	{text: "pure virtual method called", pattern: regexp.MustCompile(`^(?P<error>pure virtual method called)$`)},
+	{text: "terminate called ", pattern: regexp.MustCompile(`(?P<error>terminate called (?:after throwing|without an active|recursively).*)$`)},
+	{text: "libc++abi: terminating", pattern: regexp.MustCompile(`^libc\+\+abi: terminating (?:due to|with) (?P<error>.+)$`)},
+	// The C libraries: glibc's and musl's.
+	{text: "Assertion ", pattern: regexp.MustCompile("(?P<error>\\S+: .*Assertion [`'].*' failed[.!]?)$")},
+	{text: "Assertion failed: ", pattern: regexp.MustCompile(`^(?P<error>Assertion failed: .+)$`)},
+	{text: "Fatal glibc error: ", pattern: regexp.MustCompile(`^Fatal glibc error: (?P<error>.+)$`)},
 	{text: "*** ", pattern: regexp.MustCompile(`\*\*\* (?P<error>(?:stack smashing|buffer overflow) detected) \*\*\*`)},
-	{text: "(): ", pattern: regexp.MustCompile(`(?P<error>\b(?:malloc|free|realloc|munmap_chunk|calloc)\(\): .+)$`)},
+	{text: "(): ", pattern: regexp.MustCompile(`(?P<error>\b(?:malloc|malloc_consolidate|free|realloc|munmap_chunk|calloc)\(\): .+)$`)},
 	{text: "double free or corruption", pattern: regexp.MustCompile(`(?P<error>double free or corruption.*)$`)},
 	{text: "corrupted", pattern: regexp.MustCompile(`^(?P<error>corrupted (?:size|double-linked|unsorted).*)$`)},
 	{text: "' not found (required by ", pattern: regexp.MustCompile("(?P<error>\\S+: version [`']\\S+' not found \\(required by .+\\))$")},
@@ -171,6 +210,9 @@ var errorLines = []errorLine{
 	{text: "unbound variable", pattern: regexp.MustCompile(`(?P<error>\w+: unbound variable)$`)},
 	// dash, and busybox (src/expand.c).
 	{text: "parameter not set", pattern: regexp.MustCompile(`^\S+: (?:line )?\d+: (?P<error>\w+: parameter not set)$`)},
+	// R: the call, which may be on a line of its own (src/main/errors.c).
+	{text: "Error in ", pattern: regexp.MustCompile(`^Error in .+? : (?P<error>\S.*)$`)},
+	{text: "Error in ", pattern: regexp.MustCompile(`^Error in .+ :$`), next: true},
 	plainError,
 	{text: ": error: ", pattern: regexp.MustCompile(`^(?P<error>[\w./-]+: error: .+)$`)},
 	{text: "NVML", pattern: regexp.MustCompile(`^(?P<error>Failed to initialize NVML: .+)$`)},
@@ -231,7 +273,7 @@ func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
 	for i, name := range e.pattern.SubexpNames() {
 		switch {
 		case name == "error":
-			found.Message = withoutScript(groups[i])
+			found.Message = strings.TrimSpace(withoutScript(groups[i]))
 		case name == "rank" && groups[i] != "":
 			found.Rank = groups[i]
 		}
@@ -253,6 +295,9 @@ func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
 	}
 	return &found
 }
+
+// javaStack is a line of the stack of an exception of Java, with the exceptions that it follows from.
+var javaStack = regexp.MustCompile(`^(?:\s+(?:at |\.\.\. \d+ (?:more|common)).*|(?:Caused by: )(.+))$`)
 
 // isNone reports whether a message of the form is no error.
 func (e errorLine) isNone(message string) bool {

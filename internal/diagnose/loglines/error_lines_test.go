@@ -107,6 +107,22 @@ MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD`, message: "KeyEr
 		"the linker":                  {log: "/usr/bin/ld: cannot find -lopenblas: No such file or directory\ncollect2: error: ld returned 1 exit status", message: "ld: cannot find -lopenblas"},
 		"an energy":                   {log: "E: -1234.5 J\nKey 'a' of 3"},
 		"sudo that is not needed":     {log: "sudo: unable to resolve host pi-launcher\n" + strings.Repeat("step\n", 5) + "Error: no mesh", message: "no mesh"},
+		"Java, with its cause":        {log: "Exception in thread \"main\" java.lang.RuntimeException: no mesh\n\tat app.Main.main(Main.java:9)\nCaused by: java.io.FileNotFoundException: /data/x (No such file or directory)\n\tat java.base/java.io.FileInputStream.open0(Native Method)\n\t... 3 more", message: "java.lang.RuntimeException: no mesh: java.io.FileNotFoundException: /data/x (No such file or directory)"},
+		"Rust, of before 1.73":        {log: "thread 'main' panicked at 'no mesh', src/main.rs:12:44", message: "'no mesh', src/main.rs:12:44"},
+		"R":                           {log: "Error in readRDS(\"/data/x.rds\") : error reading from connection\nCalls: main -> readRDS\nExecution halted", message: "error reading from connection"},
+		"R, of a package":             {log: "Error in mesh::read(\"a:b\") : no mesh\nExecution halted", message: "no mesh"},
+		"R, in two lines":             {log: "[1,3]<stderr>:Error in eval(expr, envir, enclos) : \n[1,3]<stderr>:  object 'rate' not found\n[1,3]<stderr>:Calls: main -> eval", message: "object 'rate' not found", rank: "3"},
+		"R, outside of a call":        {log: "Error: object 'rate' not found\nExecution halted", message: "object 'rate' not found"},
+		"R, of a file":                {log: "Error in file(file, \"rt\") : cannot open the connection\nCalls: read.csv -> read.table -> file\nIn addition: Warning message:\nIn file(file, \"rt\") :\n  cannot open file '/data/x.csv': No such file or directory\nExecution halted", message: "cannot open file '/data/x.csv': No such file or directory"},
+		"Julia":                       {log: "ERROR: LoadError: UndefVarError: `rate` not defined\nStacktrace:\n [1] top-level scope\n   @ /app/a.jl:3\nin expression starting at /app/a.jl:3", message: "LoadError: UndefVarError: `rate` not defined"},
+		"C++ without an exception":    {log: "terminate called without an active exception", message: "terminate called without an active exception"},
+		"C++ of LLVM":                 {log: "libc++abi: terminating due to uncaught exception of type std::runtime_error: no mesh", message: "uncaught exception of type std::runtime_error: no mesh"},
+		"a virtual call":              {log: "pure virtual method called\nterminate called without an active exception", message: "pure virtual method called"},
+		"assert of musl":              {log: "Assertion failed: n > 0 (solve.c: step: 88)", message: "Assertion failed: n > 0 (solve.c: step: 88)"},
+		"assert of the loader":        {log: "Inconsistency detected by ld.so: dl-tls.c: 493: _dl_allocate_tls_init: Assertion `listp != NULL' failed!", message: "ld.so: dl-tls.c: 493: _dl_allocate_tls_init: Assertion `listp != NULL' failed!"},
+		"glibc's own":                 {log: "Fatal glibc error: malloc.c:2599 (sysmalloc): assertion failed: (old_top == initial_top (av))", message: "malloc.c:2599 (sysmalloc): assertion failed: (old_top == initial_top (av))"},
+		"glibc, while it tidies up":   {log: "malloc_consolidate(): unaligned fastbin chunk detected", message: "malloc_consolidate(): unaligned fastbin chunk detected"},
+		"a corrupted heap":            {log: "malloc(): corrupted top size", message: "malloc(): corrupted top size"},
 		"no error":                    {log: "error norm 0.1\n0 errors\nstep 4 loss 0.3 errors: 0"},
 	}
 	for name, test := range tests {
@@ -119,5 +135,22 @@ MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD`, message: "KeyEr
 				t.Errorf("got %q of rank %q, want %q of rank %q", found.Message, found.Rank, test.message, test.rank)
 			}
 		})
+	}
+}
+
+// TestFortranPlace: libgfortran names the line of source code before the error.
+func TestFortranPlace(t *testing.T) {
+	t.Parallel()
+	const failure = "Fortran runtime error: End of file"
+	for log, want := range map[string]string{
+		"At line 12 of file src/heat.f90 (unit = 10, file = 'in.dat')\n" + failure:            "heat.f90, line 12",
+		"[1,2]<stderr>:At line 3 of file a.f90\n[1,0]<stdout>:step\n[1,2]<stderr>:" + failure: "a.f90, line 3",
+		"step\n" + failure: "",
+		"":                 "",
+	} {
+		lines := strings.Split(log, "\n")
+		if got := FortranPlace(lines, lines[len(lines)-1]); got != want {
+			t.Errorf("%q: got %q, want %q", log, got, want)
+		}
 	}
 }

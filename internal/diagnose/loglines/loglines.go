@@ -9,10 +9,12 @@ import (
 
 // ErrorLine is an error line of a program.
 type ErrorLine struct {
-	// line is the line of the log, and message its error.
+	// Line is the line of the log, and Message its error.
 	Line, Message string
-	// rank is the rank that wrote it, or "".
+	// Rank is the rank that wrote it, or "".
 	Rank string
+	// First is the exception of Python for which, or while handling which, this one was raised, the first of several; nil if there is none.
+	First *ErrorLine
 }
 
 // RankTag matches the tag before a line that names the rank of its writer: mpirun --tag-output of Open MPI ("[1,3]<stderr>:", and of

@@ -10,36 +10,232 @@ import (
 )
 
 // AfterTraceback returns the exception of Python's first traceback, whatever its name: the first line after it that is not indented
-// and has the same tag. Exceptions that are skipped do not count. Nil if there is none.
+// and has the same tag, or the one that its chain ends with. Exceptions that are skipped do not count, nor those that the program handled. Nil if
+// there is none.
 func AfterTraceback(lines []string, skip func(message string) bool) *ErrorLine {
-	const following = 200
-	tag, begun := "", -1
+	lines = withoutMargins(lines)
 	for i, line := range lines {
-		line = strings.TrimRight(line, " \r")
-		own := RankTag.FindString(line)
-		text := line[len(own):]
-		switch {
-		case begun < 0:
-			if text == tracebackBegins {
-				tag, begun = own, i
-			}
-		case i-begun > following:
-			return nil
-		case own == tag && exceptionLine.MatchString(text) && skip(text):
-			begun = -1
-		case own == tag && exceptionLine.MatchString(text):
-			found := &ErrorLine{Line: line, Message: text}
-			if rank := RankTag.FindStringSubmatch(line); rank != nil {
-				found.Rank = rank[1]
-			}
-			return found
+		if !beginsTraceback(line) {
+			continue
+		}
+		at := exceptionAfter(lines, i)
+		if at < 0 {
+			continue
+		}
+		if found := exceptionAt(lines, at); !skip(found.Message) && !isHandled(lines, at, skip) {
+			return endOfChain(lines, at, found, skip)
 		}
 	}
 	return nil
 }
 
+// beginsTraceback reports whether a line begins a traceback.
+func beginsTraceback(line string) bool {
+	return isTitle(strings.TrimRight(line[len(RankTag.FindString(line)):], " \r"))
+}
+
+// isTitle reports whether a text without its tag is the title of a traceback. That of another process or thread is the original one.
+func isTitle(text string) bool { return text == tracebackBegins || text == "Original "+tracebackBegins }
+
+// mostLines is the number of lines that a traceback has at most.
+const mostLines = 200
+
+// exceptionAfter returns the index of the exception with which the traceback that begins at an index ends; -1 if the log does not show it.
+func exceptionAfter(lines []string, begin int) int {
+	tag := RankTag.FindString(lines[begin])
+	for i := begin + 1; i < min(len(lines), begin+1+mostLines); i++ {
+		if text, same := textOf(lines[i], tag); same && exceptionLine.MatchString(text) {
+			return i
+		}
+	}
+	return -1
+}
+
+// textOf returns the text of a line without its tag, and whether the tag is the given one.
+func textOf(line, tag string) (text string, same bool) {
+	own := RankTag.FindString(line)
+	return strings.TrimRight(line[len(own):], " \r"), own == tag
+}
+
+// exceptionAt returns the exception in a line, with the text that follows it.
+func exceptionAt(lines []string, at int) *ErrorLine {
+	found := &ErrorLine{Line: strings.TrimRight(lines[at], " \r")}
+	if rank := RankTag.FindStringSubmatch(found.Line); rank != nil {
+		found.Rank = rank[1]
+	}
+	tag := RankTag.FindString(found.Line)
+	found.Message = found.Line[len(tag):]
+	found.Message += exceptionGoesOn(lines, at, tag, found.Message)
+	return found
+}
+
+// exceptionGoesOn returns the text with which the message of an exception goes on in the next lines, after a blank, if its first line ends with
+// a colon or names what is not valid; "" if it does not.
+func exceptionGoesOn(lines []string, at int, tag, message string) string {
+	const most = 3
+	text, between, next := "", " ", lines[at+1:]
+	if indented := continued(message, next); indented != "" {
+		return indented
+	}
+	wanted := 1
+	if notValid.MatchString(message) {
+		wanted, between = 2, ": "
+	} else if !strings.HasSuffix(message, ":") || !isIndented(lines, at-1, tag) {
+		return ""
+	}
+	for _, line := range next[:min(most, len(next))] {
+		own, same := textOf(line, tag)
+		if own = strings.TrimSpace(own); !same || own == "" && text == "" {
+			continue
+		}
+		if own == "" || endsMessage.MatchString(own) || isTitle(own) || joinsChain.MatchString(own) || LauncherWords.MatchString(own) {
+			break
+		}
+		if text += between + own; wanted == 1 {
+			break
+		}
+		wanted--
+	}
+	return text
+}
+
+// isIndented reports whether a line has a tag and is indented, as those of a traceback are.
+func isIndented(lines []string, at int, tag string) bool {
+	if at < 0 {
+		return false
+	}
+	text, same := textOf(lines[at], tag)
+	return same && strings.HasPrefix(text, " ")
+}
+
+// notValid is what pydantic reports, before the field and its error (pydantic-core/src/errors/validation_exception.rs).
+var notValid = regexp.MustCompile(`ValidationError: \d+ validation errors? for \S+$`)
+
+// joinsChain is what Python writes between the exceptions of a chain (Lib/traceback.py), and PyTorch before that of another process.
+var joinsChain = regexp.MustCompile(`^(?:The above exception was the direct cause of the following exception:|During handling of the above exception, another exception occurred:|-- Process \d+ terminated with the following error:)$`)
+
+// nextInChain returns the index of the exception that follows the one at an index in its chain; -1 if that is the last one.
+func nextInChain(lines []string, at int) int {
+	const message, between = 60, 5
+	tag := RankTag.FindString(lines[at])
+	joined := -1
+	for i := at + 1; i < min(len(lines), at+1+message); i++ {
+		text, same := textOf(lines[i], tag)
+		switch {
+		case !same:
+		case joinsChain.MatchString(text):
+			joined = i
+		case isTitle(text):
+			if joined >= 0 && i-joined <= between || text != tracebackBegins {
+				return exceptionAfter(lines, i)
+			}
+			return -1
+		}
+	}
+	return -1
+}
+
+// endOfChain returns the last exception of a chain that is not skipped, given one of it: the one that ended the program, which mostly says more
+// than those that it was raised for. If it only repeats the first one, that is returned, which shows where it was raised.
+func endOfChain(lines []string, at int, first *ErrorLine, skip func(message string) bool) *ErrorLine {
+	last := first
+	for at = nextInChain(lines, at); at >= 0; at = nextInChain(lines, at) {
+		if found := exceptionAt(lines, at); !skip(found.Message) && found.Message != first.Message {
+			found.First, last = first, found
+		}
+	}
+	return last
+}
+
+// beginOfChain returns the index of the line with which the traceback of an exception begins, or else that of the chain that it is a part of; -1
+// if it has none.
+func beginOfChain(lines []string, at int) int {
+	const between = 4
+	tag := RankTag.FindString(lines[at])
+	begin := -1
+	for i := at - 1; i >= max(0, at-mostLines); i-- {
+		text, same := textOf(lines[i], tag)
+		switch {
+		case !same:
+		case isTitle(text):
+			begin = i
+			if slices.ContainsFunc(lines[max(0, i-between):i], func(line string) bool {
+				before, same := textOf(line, tag)
+				return same && joinsChain.MatchString(before)
+			}) {
+				at = i
+				continue
+			}
+			return begin
+		}
+	}
+	return begin
+}
+
+var (
+	// logRecord is a line that a logger writes before the traceback of an exception: a name of a level, or the begin of a line of glog.
+	logRecord = regexp.MustCompile(`\b(?:WARN|WARNING|ERROR|EXCEPTION|CRITICAL)\b|^[WEF]\d{4} \d\d:`)
+	// notOfMain is the line before the traceback of an exception that does not end the program, and is no reason to go on, either.
+	notOfMain = regexp.MustCompile(`^(?:Exception in thread |Exception ignored |Error in atexit)`)
+)
+
+// isHandled reports whether the program went on after the exception at an index, until another one that is not skipped ended it: between
+// the two it printed more than the rest of a message, and the first one was logged, or lines have the tag of a rank.
+func isHandled(lines []string, at int, skip func(message string) bool) bool {
+	const nearby = 3
+	tag := RankTag.FindString(lines[at])
+	begin := beginOfChain(lines, at)
+	if begin < 0 {
+		return false
+	}
+	if before := textBefore(lines, begin, tag); notOfMain.MatchString(before) || tag == "" && !logRecord.MatchString(before) {
+		return false
+	}
+	rank := rankOf(lines[at])
+	others := 0
+	for i := at + 1; i < len(lines); i++ {
+		text, _ := textOf(lines[i], tag)
+		switch {
+		case rankOf(lines[i]) != rank, text == "", strings.HasPrefix(text, " "), joinsChain.MatchString(text):
+		case reportsEnd.MatchString(text):
+			return false
+		case isTitle(text):
+			next := exceptionAfter(lines, i)
+			if next < 0 {
+				return false
+			}
+			if others > nearby && !notOfMain.MatchString(textBefore(lines, i, RankTag.FindString(lines[i]))) && !skip(exceptionAt(lines, next).Message) {
+				return true
+			}
+			i = next
+		default:
+			others++
+		}
+	}
+	return false
+}
+
+// rankOf returns the rank in the tag of a line; "" if it has none.
+func rankOf(line string) string {
+	if tag := RankTag.FindStringSubmatch(line); tag != nil {
+		return tag[1]
+	}
+	return ""
+}
+
+// textBefore returns the last line with a tag before an index, without the tag; "" if there is none close to it.
+func textBefore(lines []string, at int, tag string) string {
+	const near = 10
+	for i := at - 1; i >= max(0, at-near); i-- {
+		if text, same := textOf(lines[i], tag); same && text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
 // exceptionLine is the name of an exception, and its text (Lib/traceback.py).
-var exceptionLine = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?:: .*)?$`)
+var exceptionLine = regexp.MustCompile(`^[A-Za-z_]\w*(?:\.(?:[A-Za-z_]\w*|<locals>))*(?::(?: .*)?)?$`)
 
 // RaisedAt returns where in the program's own files Python raised the exception that a line of a log ends with, and the line of the
 // traceback about it. A place is "train.py, line 12" or "the program of python -c, line 3". Both are "" if the log does not show it: the
@@ -77,19 +273,21 @@ func ownFrames(lines []string, exception string) []frame {
 	return slices.DeleteFunc(frames(lines, exception), func(f frame) bool { return agentapi.IsLibraryFile(f.file) })
 }
 
-// frames returns the calls of the traceback that ends with an exception, the last call first.
+// frames returns the calls of the traceback that ends with an exception, the last call first. An error of another form ends no traceback.
 func frames(lines []string, exception string) (frames []frame) {
-	// following is the number of lines that a traceback has at most.
-	const following = 200
-	at := slices.IndexFunc(lines, func(line string) bool { return strings.TrimRight(line, " \r") == exception })
 	tag := RankTag.FindString(exception)
+	if !exceptionLine.MatchString(exception[len(tag):]) {
+		return nil
+	}
+	lines = withoutMargins(lines)
+	at := slices.IndexFunc(lines, func(line string) bool { return strings.TrimRight(line, " \r") == exception })
 	source := ""
-	for i := at - 1; i >= max(0, at-following); i-- {
+	for i := at - 1; i >= max(0, at-mostLines); i-- {
 		text, same := strings.CutPrefix(strings.TrimRight(lines[i], " \r"), tag)
 		if !same {
 			continue
 		}
-		if text == tracebackBegins {
+		if isTitle(text) {
 			if i > 0 && frameLine.MatchString(strings.TrimRight(strings.TrimPrefix(lines[i-1], tag), " \r")) {
 				// Another rank has begun its own within this one: no traceback ends with a call.
 				continue
@@ -117,7 +315,10 @@ func OwnSource(lines []string, exception string) (source []string) {
 	return source
 }
 
-// frameLine is a call in a traceback of Python (Lib/traceback.py).
-var frameLine = regexp.MustCompile(`^ {2}File "([^"]+)", line (\d+)(?:, in (.+))?$`)
+// frameLine is a call in a traceback of Python (Lib/traceback.py). Loguru marks the one in which it caught the exception.
+var frameLine = regexp.MustCompile(`^(?: {2}|> )File "([^"]+)", line (\d+)(?:, in (.+))?$`)
 
-const tracebackBegins = "Traceback (most recent call last):"
+const (
+	tracebackTitle  = "Traceback (most recent call last)"
+	tracebackBegins = tracebackTitle + ":"
+)
