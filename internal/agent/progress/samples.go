@@ -27,6 +27,8 @@ type Usage struct {
 	Sleeps int64
 	// Bytes were read and written.
 	Bytes int64
+	// Faults are the page faults that read from a disk, of all threads.
+	Faults int64
 	// Wait is the kernel function in which the main thread sleeps, if it does and the kernel tells.
 	Wait string
 	// For is what it waits for, such as "the lock of /data/index.lock"; "" if that is unknown.
@@ -49,6 +51,7 @@ func (u *Usage) Add(other Usage) {
 	maps.Copy(u.Ready, other.Ready)
 	u.User, u.System, u.Queued = u.User+other.User, u.System+other.System, u.Queued+other.Queued
 	u.Bytes += other.Bytes
+	u.Faults += other.Faults
 	u.Sleeps += other.Sleeps
 }
 
@@ -121,7 +124,7 @@ func (r *Samples) Add(current Usage) agentapi.Doing {
 	switch {
 	case last.At.IsZero():
 		r.base, r.doing = current, agentapi.Busy
-	case seconds <= 0, current.Device && !idles, float64(current.Bytes-last.Bytes)/seconds > moved:
+	case seconds <= 0, current.Device && !idles, float64(current.Bytes-last.Bytes)/seconds > moved, float64(current.Faults-last.Faults)/seconds >= slowFaults:
 		r.base, r.doing = current, agentapi.Busy
 	case idles && (strings.Contains(current.Wait, sleeps) || current.At.Sub(r.sleptAt) < awake):
 		r.base, r.doing = current, agentapi.Sleeping

@@ -15,6 +15,8 @@ func TestDoing(t *testing.T) {
 	tests := map[string]struct {
 		user, system, queued time.Duration
 		bytes                int64
+		// faults are page faults that read from a disk.
+		faults int64
 		// wakes is how often the main thread has slept.
 		wakes  int64
 		wait   string
@@ -40,6 +42,13 @@ func TestDoing(t *testing.T) {
 		"was awake":                          {ready: [2]bool{true, false}, wait: "hrtimer_nanosleep", want: agentapi.Sleeping},
 		"reads a file":                       {user: time.Second, system: 4 * time.Second, bytes: 1 << 30, want: agentapi.Busy},
 		"waits for a slow disk":              {bytes: 10 << 20, wait: "folio_wait_bit_common", want: agentapi.Busy},
+		"waits for pages of its memory":      {user: 20 * time.Millisecond, system: 60 * time.Millisecond, faults: 1500, wakes: 1500, wait: "folio_wait_bit_common", want: agentapi.Busy},
+		"reads its memory from a fast disk":  {user: 600 * time.Millisecond, system: 2 * time.Second, faults: 90_000, wakes: 90_000, want: agentapi.Busy},
+		"waits, with a few pages to read":    {faults: 40, wakes: 40, wait: "poll_schedule_timeout", want: agentapi.Blocked},
+		"throttled to a hundredth of a CPU":  {user: 100 * time.Millisecond, queued: 9 * time.Second, ready: [2]bool{true, true}, want: agentapi.Busy},
+		"polls, throttled":                   {user: 150 * time.Millisecond, system: 100 * time.Millisecond, queued: 9 * time.Second, ready: [2]bool{true, true}, want: agentapi.Polling},
+		"looks for a file all the time":      {user: 4 * time.Second, system: 6 * time.Second, want: agentapi.Polling},
+		"looks for a file now and then":      {user: 10 * time.Millisecond, system: 20 * time.Millisecond, wakes: 10, wait: "hrtimer_nanosleep", want: agentapi.Sleeping},
 		"waits for a message":                {wait: "poll_schedule_timeout", want: agentapi.Blocked},
 		"sleeps":                             {wait: "hrtimer_nanosleep", want: agentapi.Sleeping},
 		"waits for its GPU":                  {wait: "poll_schedule_timeout", device: true, want: agentapi.Blocked},
@@ -61,7 +70,7 @@ func TestDoing(t *testing.T) {
 			}
 			after := Usage{
 				At: start.Add(10 * time.Second), User: before.User + test.user, System: before.System + test.system, Queued: before.Queued + test.queued,
-				Bytes: before.Bytes + test.bytes, Wait: test.wait, Device: test.device, Ready: threads(test.ready[1]), Sleeps: test.wakes,
+				Bytes: before.Bytes + test.bytes, Faults: test.faults, Wait: test.wait, Device: test.device, Ready: threads(test.ready[1]), Sleeps: test.wakes,
 			}
 			samples := Samples{}
 			samples.Add(before)

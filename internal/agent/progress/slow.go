@@ -2,6 +2,7 @@ package progress
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -114,9 +115,13 @@ func slowedBy(of pod, pods []pod) string {
 	return ""
 }
 
-// slowPod returns the ranks of the pod that is slower than the others, and why; none if there is no such pod, or several.
+// slowPod returns the ranks of the pod that is slower than the others, and why; none if there is no such pod, or several. A pod whose ranks all
+// wait for others is none, as on a busy machine, where ranks that poll wait for a CPU.
 func slowPod(pods []pod) (of pod, why string) {
 	for _, candidate := range pods {
+		if !slices.ContainsFunc(candidate.ranks, func(r agentapi.RankActivity) bool { return r.Doing == agentapi.Busy || !r.Waits }) {
+			continue
+		}
 		text := slowedBy(candidate, pods)
 		switch {
 		case text == "":

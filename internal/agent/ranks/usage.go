@@ -43,6 +43,11 @@ func readUsage(pid int, at time.Time) (progress.Usage, bool) {
 		return progress.Usage{}, false
 	}
 	u := progress.Usage{At: at, User: process.Ticks(fields[11], fields[13]), System: process.Ticks(fields[12], fields[14]), Device: usesDevice(pid)}
+	// Those of children that have ended are in the second figure, as with CPU times (proc_pid_stat(5)).
+	for _, field := range []string{fields[9], fields[10]} {
+		n, _ := strconv.ParseInt(field, 10, 64)
+		u.Faults += n
+	}
 	u.Queued, u.Ready = queued(pid)
 	u.Sleeps = sleeps(process.File(pid, "task/"+strconv.Itoa(pid)))
 	io, _ := os.ReadFile(process.File(pid, "io"))

@@ -197,3 +197,22 @@ func TestAddUses(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// TestMajorFaults: the page faults of a process that read from a disk are those that the kernel counts, with those of children that have ended.
+func TestMajorFaults(t *testing.T) {
+	count := func() (all int64) {
+		for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
+			var used unix.Rusage
+			if err := unix.Getrusage(who, &used); err != nil {
+				t.Fatal(err)
+			}
+			all += used.Majflt
+		}
+		return all
+	}
+	before := count()
+	used, known := readUsage(os.Getpid(), time.Now())
+	if after := count(); !known || used.Faults < before || used.Faults > after {
+		t.Errorf("%d page faults, want %d to %d", used.Faults, before, after)
+	}
+}
