@@ -242,9 +242,7 @@ func (g *Gatherer) keepLines(pod string, text []byte, isWhole bool) logs.PodLog 
 		if _, is := agentapi.ParseUsageLine(strings.TrimSpace(line)); is {
 			continue
 		}
-		// What replaces a secret may be longer.
-		masked := mask.Line(logs.CleanWithin(line, logs.MaxPackedLine))
-		kept.Lines = append(kept.Lines, logs.PodLine{Pod: pod, Time: newest, Text: logs.CleanWithin(masked, logs.MaxPackedLine)})
+		kept.Lines = append(kept.Lines, logs.PodLine{Pod: pod, Time: newest, Text: mask.LineWithin(line, logs.MaxPackedLine)})
 	}
 	return kept
 }

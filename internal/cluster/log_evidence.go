@@ -235,12 +235,12 @@ func (g *Gatherer) readLog(ctx context.Context, namespace string, s source, most
 	var text []byte
 	var first, last time.Time
 	if err == nil {
-		end := readEnd(io.LimitReader(stream, most.bytes))
+		end, isWhole := readEnd(stream, most.bytes)
 		if s.figures != nil {
 			*s.figures = logs.Points(string(end))
 		}
 		text, first, last = stripTimes(end)
-		if int64(bytes.Count(end, []byte("\n"))) >= most.lines || int64(len(end)) >= most.bytes {
+		if int64(bytes.Count(end, []byte("\n"))) >= most.lines || !isWhole {
 			// There may be earlier lines.
 			first = time.Time{}
 		}
@@ -255,21 +255,22 @@ func (g *Gatherer) readLog(ctx context.Context, namespace string, s source, most
 		}
 		text = []byte(s.message)
 	}
-	return jobstate.Log{Lines: g.masker.Lines(logs.Tail(withoutUsage(text), jobstate.MaxLogLines)), LastAt: last, FirstAt: first}, err
+	return jobstate.Log{Lines: g.masker.Tail(withoutUsage(text), jobstate.MaxLogLines), LastAt: last, FirstAt: first}, err
 }
 
 // logGone is the prefix of the kubelet's answer, sent in place of a log, for a deleted container
 // (k8s.io/kubernetes/pkg/kubelet/kuberuntime/kuberuntime_container.go).
 const logGone = "unable to retrieve container logs for "
 
-// readEnd returns the end of a stream, from the start of a line. Lines can have any length.
-func readEnd(stream io.Reader) []byte {
+// readEnd returns the end of what a stream has within a number of bytes, from the start of a line to the end of one: of a secret in a line of
+// which a part is missing, the rest may not be recognized. Lines can have any length. isWhole is false if the stream may have more.
+func readEnd(stream io.Reader, most int64) (end []byte, isWhole bool) {
 	const keep = 1 << 20
-	var end []byte
 	cut := false
+	limited := &io.LimitedReader{R: stream, N: most}
 	chunk := make([]byte, 64<<10)
 	for {
-		n, err := stream.Read(chunk)
+		n, err := limited.Read(chunk)
 		end = append(end, chunk[:n]...)
 		if len(end) > 2*keep {
 			end, cut = append([]byte(nil), end[len(end)-keep:]...), true
@@ -279,9 +280,12 @@ func readEnd(stream io.Reader) []byte {
 		}
 	}
 	if _, whole, found := bytes.Cut(end, []byte("\n")); cut && found {
-		return whole
+		end = whole
 	}
-	return end
+	if last := bytes.LastIndexByte(end, '\n'); limited.N <= 0 && last >= 0 {
+		end = end[:last+1]
+	}
+	return end, !cut && limited.N > 0
 }
 
 // stripTimes removes the timestamp that the kubelet adds to each line, and returns the first one of a line that is not an agent's, and the

@@ -3,6 +3,7 @@ package cluster
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -45,13 +46,27 @@ func maskStatus(masker logs.Masker, status *corev1.PodStatus) {
 func maskTermination(masker logs.Masker, message string) string {
 	summary, agents := agentapi.ParseSummary(message)
 	if !agents {
-		return masker.Text(message)
+		return masker.Text(fromLineStart(message))
 	}
 	data, err := maskSummary(masker, summary)
 	if err != nil {
 		return masker.Text(message)
 	}
 	return string(data)
+}
+
+// fromLineStart returns a termination message without its first line if that may be the end of one: of a longer file, the kubelet takes the
+// last 4096 bytes, and of a log the last 2048 (k8s.io/kubernetes/pkg/kubelet/container/runtime.go). Of a secret that is cut there, the rest would
+// not be recognized.
+func fromLineStart(message string) string {
+	const ofFile, ofLog = 4096, 2048
+	if len(message) != ofFile && len(message) != ofLog {
+		return message
+	}
+	if _, lines, found := strings.Cut(message, "\n"); found && lines != "" {
+		return lines
+	}
+	return message
 }
 
 // maskSummary returns a summary as JSON with all of its texts masked.

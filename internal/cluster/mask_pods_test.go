@@ -111,3 +111,24 @@ func cachedMessage(t *testing.T, pod *corev1.Pod) string {
 	t.Fatal("pods are not cached")
 	return ""
 }
+
+// TestTerminationMessagesThatAreCut: the kubelet takes the last bytes of a message. What is left of a secret at its begin is not cached.
+func TestTerminationMessagesThatAreCut(t *testing.T) {
+	for name, test := range map[string]struct {
+		size int
+		want bool
+	}{"a file": {4096, false}, "a log": {2048, false}, "not cut": {1000, true}} {
+		t.Run(name, func(t *testing.T) {
+			const begin, end = "er2hunter2\n", "\nno such file"
+			message := begin + strings.Repeat("x", test.size-len(begin)-len(end)) + end
+			pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+				State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: message}},
+			}}}}
+			cluster.AsCached(logs.Masker{}, pod)
+			got := pod.Status.ContainerStatuses[0].State.Terminated.Message
+			if strings.Contains(got, "er2hunter2") != test.want || !strings.HasSuffix(got, end) {
+				t.Errorf("it is %.40q", got)
+			}
+		})
+	}
+}

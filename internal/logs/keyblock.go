@@ -6,10 +6,10 @@ import (
 )
 
 // keyBlock follows lines and hides private keys, which reach over many of them (RFC 7468, RFC 4880). Lines of other
-// ranks may come between those of a key.
+// ranks may come between those of a key, also those of other keys.
 type keyBlock struct {
-	// left is how many more lines may belong to the key that has begun; 0 outside of one.
-	left int
+	// open is how many keys have begun and not ended, and left how many more lines may belong to them; 0 outside of a key.
+	open, left int
 }
 
 // longestKey is more lines than any key has that is in use: RSA with 16,384 bits has 200.
@@ -40,15 +40,23 @@ func (k *keyBlock) add(before []string, line string, mask func(string) string) [
 			line = line[end[1]:]
 		case k.left == 0 && begin != nil:
 			masked.WriteString(mask(line[:begin[0]]) + Masked)
-			line, k.left = line[begin[1]:], longestKey
+			line, k.open, k.left = line[begin[1]:], 1, longestKey
 		case k.left == 0:
 			masked.WriteString(mask(line))
 			line = ""
+		case begin != nil && (end == nil || begin[0] < end[0]):
+			// The key of another rank, or the one before has no end.
+			if masked.Len() == 0 {
+				masked.WriteString(hideKey(mask(line[:begin[0]])) + Masked)
+			}
+			line, k.open, k.left = line[begin[1]:], k.open+1, longestKey
 		case end != nil:
 			if masked.Len() == 0 {
 				masked.WriteString(hideKey(mask(line[:end[0]])))
 			}
-			line, k.left = line[end[1]:], 0
+			if line, k.open = line[end[1]:], k.open-1; k.open == 0 {
+				k.left = 0
+			}
 		default:
 			if masked.Len() == 0 {
 				masked.WriteString(hideKey(mask(line)))

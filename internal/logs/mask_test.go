@@ -174,6 +174,8 @@ func TestMaskKeysOverSeveralLines(t *testing.T) {
 		"begin only":              {append(append([]string{}, whole[:3]...), "epoch=1 of a program whose key was cut"), "whose key was cut"},
 		"tagged":                  {[]string{"[1,0]<stdout>: -----BEGIN RSA PRIVATE KEY-----", "[1,0]<stdout>: " + body, "[1,0]<stdout>: -----END RSA PRIVATE KEY-----", "epoch=1"}, "epoch=1"},
 		"between ranks":           {[]string{"[1,0]<stdout>:-----BEGIN RSA PRIVATE KEY-----", "[1,1]<stdout>:epoch 3 is done", "[1,0]<stdout>:" + body, "[1,0]<stdout>:-----END RSA PRIVATE KEY-----"}, "epoch 3 is done"},
+		"of two ranks":            {[]string{"[1,0]<stdout>:-----BEGIN RSA PRIVATE KEY-----", "[1,1]<stdout>:-----BEGIN RSA PRIVATE KEY-----", "[1,0]<stdout>:" + body, "[1,0]<stdout>:-----END RSA PRIVATE KEY-----", "[1,1]<stdout>:" + body, "[1,1]<stdout>:-----END RSA PRIVATE KEY-----", "epoch=1"}, "epoch=1"},
+		"one without an end":      {[]string{"-----BEGIN PRIVATE KEY-----", body, "-----BEGIN PRIVATE KEY-----", body, "-----END PRIVATE KEY-----", "epoch 1 is done"}, "epoch 1 is done"},
 		"end only, between ranks": {[]string{body, "epoch 3 is done", body, "-----END PRIVATE KEY-----"}, "epoch 3 is done"},
 		"in a program":            {[]string{`"-----BEGIN PRIVATE KEY-----\n" +`, `"` + body + `\n" +`, `"-----END PRIVATE KEY-----"; go()`}, "go()"},
 		"logged":                  {[]string{"10:00 INFO -----BEGIN PRIVATE KEY-----", "10:00 INFO " + body, "10:00 INFO -----END PRIVATE KEY-----"}, "10:00 INFO"},

@@ -3,6 +3,8 @@ package logs
 import (
 	"regexp"
 	"strings"
+
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 // Stream masks the lines of one log while they come. It is for one goroutine.
@@ -32,7 +34,8 @@ func (s *Stream) Line(line string) string {
 		line = joinParts(line)
 		switch {
 		case strings.Contains(line, "PRIVATE KEY"):
-			s.doubtful = 0
+			// The keys of other ranks may have begun before, too.
+			s.hidden = false
 		case fullKeyLine.MatchString(line) && !hexOnly.MatchString(line), s.hidden && keyLine.MatchString(line):
 			s.hidden = true
 			return Masked
@@ -42,6 +45,12 @@ func (s *Stream) Line(line string) string {
 	}
 	line = joinParts(line)
 	return s.key.add(nil, line, s.masker.inContext(&s.code, line))[0]
+}
+
+// LineWithin returns the next line as CleanWithin does, with secrets masked, also the one in which it is cut. What replaces a secret may be
+// longer.
+func (s *Stream) LineWithin(line string, most int) string {
+	return phrase.Cut(s.Line(CleanWithin(line, most+CutMargin)), most)
 }
 
 var (

@@ -34,6 +34,15 @@ func TestStreamMasksLineByLine(t *testing.T) {
 			lines:  []string{"[1,0]<stdout>:" + full, "[1,0]<stdout>:abc="},
 			want:   []string{"****", "****"},
 		},
+		"the keys of two ranks": {
+			lines: []string{"[1,0]<stdout>:-----BEGIN RSA PRIVATE KEY-----", "[1,1]<stdout>:-----BEGIN RSA PRIVATE KEY-----", "[1,0]<stdout>:" + full, "[1,0]<stdout>:-----END RSA PRIVATE KEY-----", "[1,1]<stdout>:" + full, "[1,1]<stdout>:-----END RSA PRIVATE KEY-----", "[1,0]<stdout>:after"},
+			want:  []string{"[1,0]<stdout>:****", "[1,1]<stdout>:****", "****", "[1,0]<stdout>:", "****", "[1,1]<stdout>:", "[1,0]<stdout>:after"},
+		},
+		"the keys of two ranks that had begun": {
+			middle: true,
+			lines:  []string{"[1,0]<stdout>:" + full, "[1,1]<stdout>:" + full, "[1,0]<stdout>:-----END RSA PRIVATE KEY-----", "[1,1]<stdout>:" + full, "[1,1]<stdout>:abc=", "[1,1]<stdout>:-----END RSA PRIVATE KEY-----", "[1,0]<stdout>:after"},
+			want:   []string{"****", "****", "[1,0]<stdout>:****", "****", "****", "[1,1]<stdout>:****", "[1,0]<stdout>:after"},
+		},
 		"no key, in the middle":    {middle: true, lines: []string{"abc=", digest, "epoch=1"}, want: []string{"abc=", digest, "epoch=1"}},
 		"no key, at the beginning": {lines: []string{full, "abc="}, want: []string{full, "abc="}},
 		"a password":               {lines: []string{"password=hunter22"}, want: []string{"password=****"}},

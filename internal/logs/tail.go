@@ -11,10 +11,25 @@ import (
 // MaxLine is how many bytes of a line are kept.
 const MaxLine = 1000
 
+// CutMargin is how many bytes after the cut of a line are masked with what comes before it: of a secret that begins before the cut, they
+// contain as much as it takes to recognize it.
+const CutMargin = 512
+
 // Tail returns a number of lines from the end of a log, or fewer. Each is printable text of at most MaxLine bytes. The log
 // may contain anything: binary data, a terminal's colours and progress bars, lines without an end. The cost is proportional
 // to the log's length; read no more than is needed.
-func Tail(log []byte, most int) []string {
+func Tail(log []byte, most int) []string { return tailWithin(log, most, MaxLine) }
+
+// Tail is Tail with secrets masked, also those in which a line is cut.
+func (m Masker) Tail(log []byte, most int) []string {
+	lines := m.Lines(tailWithin(log, most, MaxLine+CutMargin))
+	for i, line := range lines {
+		lines[i] = phrase.Cut(line, MaxLine)
+	}
+	return lines
+}
+
+func tailWithin(log []byte, most, size int) []string {
 	text := strings.TrimRight(string(log), "\r\n")
 	if text == "" || most <= 0 {
 		return nil
@@ -27,7 +42,7 @@ func Tail(log []byte, most int) []string {
 	}
 	var lines []string
 	for line := range strings.SplitSeq(text[start+1:], "\n") {
-		lines = append(lines, Clean(line))
+		lines = append(lines, CleanWithin(line, size))
 	}
 	return lines
 }

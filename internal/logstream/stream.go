@@ -72,7 +72,7 @@ func (s *stream) lines(ctx context.Context, reader *bufio.Reader, follow bool) e
 				return err
 			}
 		}
-		line, err := ReadLine(reader, mostLine)
+		line, err := ReadLine(reader, mostLine+logs.CutMargin)
 		// A followed log that ends within a line was cut; it is read again.
 		if err == nil || errors.Is(err, io.EOF) && !follow && len(line) > 0 {
 			if gone := s.add(line); gone != nil {
@@ -140,7 +140,7 @@ func (s *stream) add(raw []byte) error {
 	if at.After(s.readTo) {
 		s.readTo = at
 	}
-	line := Line{Time: at, Pod: s.run.pod, Text: s.mask.Line(logs.CleanWithin(string(text), mostLine))}
+	line := Line{Time: at, Pod: s.run.pod, Text: s.mask.LineWithin(string(text), mostLine)}
 	line.Place, line.Rank, line.Text = s.follower.atlas.read(s.run.place, line.Text)
 	filter := s.follower.options.Filter
 	if filter.Level > logs.LevelNone || s.follower.options.Levels {

@@ -92,19 +92,27 @@ func (l logFiles) latest(latest time.Time) time.Time {
 	return latest
 }
 
-// readEnd reads the last bytes of a file.
+// readEnd reads the last bytes of a file, from the start of a line: of a secret in a line whose beginning is missing, the rest would not be
+// recognized.
 func readEnd(path string, most int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the file
 	}
 	defer file.Close()
+	isCut := false
 	if info, err := file.Stat(); err == nil && info.Size() > most {
-		if _, err := file.Seek(-most, io.SeekEnd); err != nil {
+		// With the byte before them: a line may begin there.
+		if _, err := file.Seek(-most-1, io.SeekEnd); err != nil {
 			return nil, err //nolint:wrapcheck // as above
 		}
+		isCut = true
 	}
-	return io.ReadAll(file) //nolint:wrapcheck // as above
+	data, err := io.ReadAll(file)
+	if _, lines, found := bytes.Cut(data, []byte("\n")); isCut && found {
+		data = lines
+	}
+	return data, err //nolint:wrapcheck // as above
 }
 
 // logServer answers requests for logs.

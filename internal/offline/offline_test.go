@@ -343,3 +343,13 @@ status: {hard: {requests.cpu: 1}, used: {requests.cpu: 0}}
 		})
 	}
 }
+
+// TestReadEndOfFile: the end of a file that is read in part begins with a whole line.
+func TestReadEndOfFile(t *testing.T) {
+	path := filepath.Join(write(t, map[string]string{"log": "password=hunter2\nb\n"}), "log")
+	for most, want := range map[int64]string{100: "password=hunter2\nb\n", 19: "password=hunter2\nb\n", 8: "b\n", 2: "b\n"} {
+		if got, err := readEnd(path, most); err != nil || string(got) != want {
+			t.Errorf("of %d bytes: %q, %v; want %q", most, got, err, want)
+		}
+	}
+}

@@ -39,6 +39,17 @@ def test_a_secret_that_is_longer_than_a_part_is_masked_whole() -> None:
     assert "S3cret" not in masked and masked.endswith(" epoch=1")
 
 
+def test_a_secret_at_the_end_of_a_part_is_masked() -> None:
+    end = '"password":"hunter2","token":"hunter3"}'
+    for before in range(1, len(end)):
+        # A line without blanks, as of JSON, in which the first part may end within a secret or its name.
+        fields = '{"n":' + "1," + '"n":1,' * (_mask.LONGEST_PART // 6 - 10)
+        last = '"m":' + "1" * (_mask.LONGEST_PART - before - len(fields) - len('"m":,')) + ","
+        masked = Masker().line(fields + last + end + ' "more"')
+        assert len(fields + last) == _mask.LONGEST_PART - before
+        assert "hunter" not in masked, before
+
+
 def test_most_lines_are_passed_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     for each in _mask.ALL:

@@ -43,7 +43,7 @@ from openshift_ai_sdk.training._kept_logs import (
 )
 from openshift_ai_sdk.training._kinds import POD, TRAIN_JOB
 from openshift_ai_sdk.training._levels import NONE, Levels, parse_level
-from openshift_ai_sdk.training._mask import Masker
+from openshift_ai_sdk.training._mask import CUT_MARGIN, Masker
 from openshift_ai_sdk.training._trainer_runtime import runtime_of
 from openshift_ai_sdk.training._value_rules import whole
 from openshift_ai_sdk.training._wait_reports import watch_reports
@@ -804,7 +804,7 @@ class Reader:
                 text = status_in(body).get("message") or body.decode(errors="replace")
                 raise error_of(stream.status, {"message": text, "details": {"name": run.pod}}, request, "")
             try:
-                async with aclosing(lines_of(stream.chunks(), LONGEST_LINE)) as lines:
+                async with aclosing(lines_of(stream.chunks(), LONGEST_LINE + CUT_MARGIN)) as lines:
                     async for raw in lines:
                         # A followed log that ends within a line was cut; it is read again.
                         if (raw.endswith(b"\n") or not follow) and not self._take(run, raw.rstrip(b"\r\n"), take):
@@ -827,7 +827,8 @@ class Reader:
             return True
         elif self.selection.until is not None and time > self.selection.until:
             return False
-        line = self.hosts.read(run.place, run.pod, run.masker.line(text.decode(errors="replace")), time)
+        masked = run.masker.line(text.decode(errors="replace"))[:LONGEST_LINE]
+        line = self.hosts.read(run.place, run.pod, masked, time)
         self._note_rank(run.place, line)
         if self._has_level(run.levels, line) and self.selection.takes(run.place, line):
             take([line])

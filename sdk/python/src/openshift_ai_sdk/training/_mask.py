@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from openshift_ai_sdk.training._generated.patterns import ENDINGS, LONGEST_KEY, NOTHING, PATTERNS, RULES, SECRET_WORDS
 
 MASKED = "****"
+# How many bytes after the cut of a line are masked with it: enough to recognize a secret that begins before the cut.
+CUT_MARGIN = 512
 # A value that is shorter may be a word.
 SHORT = 16
 LONGEST_NAME = 64
@@ -185,10 +187,12 @@ HAS_FLAG = has([" -", '"-', "'-", "[-", ",-"])
 
 
 def end_of_part(line: str) -> int:
-    """Return where to cut a line that is too long: behind a blank, if possible one that no value follows."""
+    """Return where to cut a line that is too long: behind a blank, if possible one that no value follows, or a comma."""
     blanks = [at + 1 for at in range(LONGEST_PART - 1, LONGEST_PART // 2, -1) if line[at] == " "]
     good = (end for end in blanks if line[end - 2] not in " :=,\"'")
-    return next(good, blanks[0] if blanks else LONGEST_PART)
+    # JSON may have no blanks.
+    comma = line.rfind(",", LONGEST_PART // 2, LONGEST_PART) + 1
+    return next(good, blanks[0] if blanks else comma or LONGEST_PART)
 
 
 def mask_parts(line: str) -> str:
@@ -237,6 +241,7 @@ class Masker:
     """
 
     doubtful: int = 0
+    _open: int = field(default=0, init=False)
     _left: int = field(default=0, init=False)
     _hidden: bool = field(default=False, init=False)
 
@@ -250,7 +255,8 @@ class Masker:
         if self.doubtful > 0:
             self.doubtful -= 1
             if "PRIVATE KEY" in line:
-                self.doubtful = 0
+                # The keys of other ranks may have begun before, too.
+                self._hidden = False
             elif (IS["fullKeyLine"].search(line) and not IS["hexOnly"].search(line)) or (
                 self._hidden and IS["keyLine"].search(line)
             ):
@@ -272,14 +278,21 @@ class Masker:
                 line = line[end.end() :]
             elif self._left == 0 and begin:
                 parts += [mask_settings(line[: begin.start()]), MASKED]
-                line, self._left = line[begin.end() :], LONGEST_KEY
+                line, self._open, self._left = line[begin.end() :], 1, LONGEST_KEY
             elif self._left == 0:
                 parts.append(mask_settings(line))
                 line = ""
+            elif begin and (end is None or begin.start() < end.start()):
+                # The key of another rank, or the one before has no end.
+                if not "".join(parts):
+                    parts += [hide_key(mask_settings(line[: begin.start()])), MASKED]
+                line, self._open, self._left = line[begin.end() :], self._open + 1, LONGEST_KEY
             elif end:
                 if not "".join(parts):
                     parts.append(hide_key(mask_settings(line[: end.start()])))
-                line, self._left = line[end.end() :], 0
+                line, self._open = line[end.end() :], self._open - 1
+                if self._open == 0:
+                    self._left = 0
             else:
                 if not "".join(parts):
                     parts.append(hide_key(mask_settings(line)))
