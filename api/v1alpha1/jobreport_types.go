@@ -737,7 +737,7 @@ type CompleteLogs struct {
 	// podsUnread is the number of pods whose logs could not be read.
 	// +optional
 	PodsUnread int32 `json:"podsUnread,omitempty"`
-	// message is why logs could not be read, or are not written yet.
+	// message is why logs could not be read, were cut, or are not written yet.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Message string `json:"message,omitempty"`

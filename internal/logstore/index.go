@@ -2,6 +2,7 @@ package logstore
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -177,20 +178,23 @@ func (k *Keeper) summarize(j *job, parts []part, size int64) v1alpha1.CompleteLo
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	isPartial := false
+	isPartial, isFull := false, false
 	for _, r := range j.sortedRuns() {
 		pod := r.id.podUID
 		hasRun[pod] = true
-		isPartial = isPartial || !r.isKept()
+		isPartial, isFull = isPartial || !r.isKept(), isFull || r.isFull
 		if r.lost != "" && kept.Message == "" {
 			kept.Message = phrase.Cut(phrase.OneLine(r.lost), maxMessage)
 		}
 		switch isMissing := r.lost != "" || !r.isKept(); {
 		case isMissing && !hasParts[pod]:
 			isUnread[pod] = true
-		case isMissing || r.isCut:
+		case isMissing || r.isCut || r.isFull:
 			isCut[pod] = true
 		}
+	}
+	if isFull {
+		kept.Message = cmp.Or(kept.Message, cutText(k.settings.MaxBytes))
 	}
 	kept.Pods, kept.PodsCut, kept.PodsUnread = int32(len(hasParts)), int32(len(isCut)), int32(len(isUnread))
 	if j.before != nil {

@@ -113,9 +113,10 @@ type job struct {
 	// stored are the parts that the bucket had when this process began; isLoaded is set once they are known.
 	stored   map[runID][]part
 	isLoaded bool
-	// text is the size of all lines that were kept, and parts the number of their objects.
-	text  int64
-	parts int
+	// text is the size of all lines that were kept, textOf that of each pod, and parts the number of their objects.
+	text   int64
+	textOf map[types.UID]int64
+	parts  int
 	// isEnding is set once the logs of all pods are to be read to their ends, isOver once the report has an end.
 	isEnding, isOver bool
 	// end is the end in the report, overSince when it was observed, and seen when the job was observed last.
@@ -129,6 +130,12 @@ type job struct {
 	problem    string
 	// before is the partial index of an earlier leader; nil if there is none.
 	before *v1alpha1.CompleteLogs
+}
+
+// add adds bytes to the size of the lines that were kept of a pod. The caller holds the keeper's lock.
+func (j *job) add(pod types.UID, bytes int64) {
+	j.text += bytes
+	j.textOf[pod] += bytes
 }
 
 // run is one run of a container.
@@ -344,7 +351,7 @@ func (k *Keeper) jobFor(id jobID, report string, kept *v1alpha1.CompleteLogs) *j
 	}
 	j := k.jobs[id]
 	if j == nil {
-		j = &job{id: id, report: report, runs: map[runID]*run{}}
+		j = &job{id: id, report: report, runs: map[runID]*run{}, textOf: map[types.UID]int64{}}
 		k.jobs[id] = j
 	}
 	switch {

@@ -519,7 +519,65 @@ func TestLimit(t *testing.T) {
 	if len(got) < 5000 || len(got) > 10_000 || got[0] != "pi-launcher-0 line 0" {
 		t.Errorf("%d lines are kept", len(got))
 	}
-	if kept := w.last(); kept.PodsCut != 1 || kept.Pods != 1 {
+	const reason = "the logs of a job are limited to 512Ki in 12000 objects, and those of one of its pods to 384Ki (--log-bucket-job-bytes of the operator)"
+	if last := got[len(got)-1]; last != "mpijob-operator: the log is cut here: "+reason {
+		t.Errorf("the last line is %q", last)
+	}
+	if kept := w.last(); kept.PodsCut != 1 || kept.Pods != 1 || kept.Message != reason {
+		t.Errorf("published is %+v", kept)
+	}
+}
+
+// TestLimitOfOnePod: a launcher that prints too much leaves room for the logs of the workers.
+func TestLimitOfOnePod(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	w.stop()
+	w.settings.MaxBytes = partText
+	w.start()
+	launcher, worker := w.seen.LauncherPods[0], w.seen.Workers[0].Pod
+	launcher.Status.ContainerStatuses[0].State = w.clock.running()
+	w.observe(nil)
+	w.say(launcher, 0, 20_000)
+	w.say(worker, 0, 1000)
+	w.end(launcher)
+	w.finish()
+	w.check(worker, w.lines(), 1000)
+	if kept := w.last(); kept.PodsCut != 1 || kept.Pods != 2 {
+		t.Errorf("published is %+v", kept)
+	}
+}
+
+// TestLimitIsKept: the next leader adds nothing to a log that was cut.
+func TestLimitIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 0)
+	w.stop()
+	w.settings.MaxBytes = partText
+	w.start()
+	launcher := w.seen.LauncherPods[0]
+	launcher.Status.ContainerStatuses[0].State = w.clock.running()
+	w.observe(nil)
+	w.say(launcher, 0, 20_000)
+	w.eventually("the log is cut", func() bool {
+		return slices.ContainsFunc(w.bucket.keys(), func(key string) bool { return strings.HasSuffix(key, cut+partSuffix) })
+	})
+	w.stop()
+	w.start()
+	w.observe(nil)
+	w.say(launcher, 20_000, 20_100)
+	w.end(launcher)
+	w.finish()
+	notes := 0
+	for _, line := range w.lines() {
+		if strings.Contains(line, "the log is cut here") {
+			notes++
+		}
+	}
+	if notes != 1 {
+		t.Errorf("the log is cut at %d places", notes)
+	}
+	if kept := w.last(); kept.PodsCut != 1 || !strings.Contains(kept.Message, "limited to 512Ki") {
 		t.Errorf("published is %+v", kept)
 	}
 }

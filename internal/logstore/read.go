@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -89,6 +90,10 @@ func (k *Keeper) restore(ctx context.Context, r *run, follow bool) error {
 			return err
 		}
 	}
+	k.mu.Lock()
+	// An operator before has cut it.
+	r.isFull = r.number > 0 && k.hasNoRoom(j, r)
+	k.mu.Unlock()
 	// The kubelet may have deleted the first lines of a log that is not followed from its start.
 	r.mask = k.masker.Stream(isNew && follow)
 	k.mu.Lock()
@@ -149,7 +154,7 @@ func (k *Keeper) load(ctx context.Context, j *job) error {
 			continue
 		}
 		j.stored[p.run] = append(j.stored[p.run], p)
-		j.text += p.text
+		j.add(p.run.podUID, p.text)
 		j.parts++
 	}
 	return nil
@@ -215,7 +220,7 @@ func (k *Keeper) readLines(ctx context.Context, r *run, follow bool) error {
 	reader := bufio.NewReaderSize(stream, buffer)
 	for {
 		stall.Reset(k.stallTimeout)
-		raw, err := logstream.ReadLine(reader, logs.MaxStoredLine)
+		raw, err := logstream.ReadLine(reader, logs.MaxStoredLine+logs.CutMargin)
 		stall.Stop()
 		// A followed log that ends within a line was cut; it is read again.
 		if err == nil || errors.Is(err, io.EOF) && !follow && len(raw) > 0 {
@@ -288,7 +293,7 @@ func (k *Keeper) discard(r *run, to position) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if j := k.jobs[r.id.jobID()]; j != nil {
-		j.text -= size
+		j.add(r.id.podUID, -size)
 	}
 }
 
@@ -327,23 +332,52 @@ func (k *Keeper) take(ctx context.Context, r *run, raw []byte, since time.Time) 
 	if _, is := agentapi.ParseUsageLine(string(bytes.TrimSpace(text))); is {
 		return nil
 	}
-	before := len(r.lines.text)
-	// What replaces a secret may be longer.
-	masked := r.mask.Line(logs.CleanWithin(string(text), logs.MaxStoredLine))
-	r.lines.add(logs.PodLine{Pod: r.id.pod, Time: at, Text: logs.CleanWithin(masked, logs.MaxStoredLine)})
-	added := int64(len(r.lines.text) - before)
-	k.buffered.Add(added)
-	k.mu.Lock()
-	if j := k.jobs[r.id.jobID()]; j != nil {
-		j.text += added
-		r.isFull = j.text >= k.settings.MaxBytes || j.parts >= maxParts
+	isFull := k.keep(r, logs.PodLine{Pod: r.id.pod, Time: at, Text: r.mask.LineWithin(string(text), logs.MaxStoredLine)})
+	if isFull {
+		k.keep(r, logs.PodLine{Pod: r.id.pod, Time: at, Text: cutLine(k.settings.MaxBytes)})
 	}
-	isFull := r.isFull
-	k.mu.Unlock()
 	if size := len(r.lines.text); isFull || size >= partText || size >= leastPart && k.buffered.Load() > maxBuffered {
 		return k.flush(ctx, r)
 	}
 	return nil
+}
+
+// keep adds a line to the next part of a run, and reports whether there is no room for more lines of it.
+func (k *Keeper) keep(r *run, line logs.PodLine) (isFull bool) {
+	before := len(r.lines.text)
+	r.lines.add(line)
+	added := int64(len(r.lines.text) - before)
+	k.buffered.Add(added)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if j := k.jobs[r.id.jobID()]; j != nil {
+		j.add(r.id.podUID, added)
+		r.isFull = r.isFull || k.hasNoRoom(j, r)
+	}
+	return r.isFull
+}
+
+// hasNoRoom reports whether no more lines of a run are kept. Of one pod, three quarters of what a job may have are kept: a launcher that
+// prints too much leaves room for workers, whose logs are read when they end. The caller holds the lock.
+func (k *Keeper) hasNoRoom(j *job, r *run) bool {
+	return j.text >= k.settings.MaxBytes || j.textOf[r.id.podUID] >= maxOfPod(k.settings.MaxBytes) || j.parts >= maxParts
+}
+
+// maxOfPod returns how many bytes of the logs of one pod are kept.
+func maxOfPod(ofJob int64) int64 {
+	const parts, most = 4, 3
+	return ofJob / parts * most
+}
+
+// cutLine is the line in a log after which there is no room for more.
+func cutLine(most int64) string {
+	return "mpijob-operator: the log is cut here: " + cutText(most)
+}
+
+// cutText is why a log is cut.
+func cutText(most int64) string {
+	size := func(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
+	return fmt.Sprintf("the logs of a job are limited to %s in %d objects, and those of one of its pods to %s (--log-bucket-job-bytes of the operator)", size(most), maxParts, size(maxOfPod(most)))
 }
 
 // flush makes a part of the lines of a run, and sends it. It fails if there is no room for more lines.

@@ -106,7 +106,7 @@ class CompleteLogs(Received):
     lines: int | None = None
     """Lines is the number of lines."""
     message: str | None = None
-    """Message is why logs could not be read, or are not written yet."""
+    """Message is why logs could not be read, were cut, or are not written yet."""
     pods: int | None = None
     """Pods is the number of pods with logs."""
     pods_cut: int | None = Field(default=None, alias="podsCut")
