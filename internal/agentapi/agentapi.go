@@ -129,6 +129,8 @@ type Summary struct {
 	// InitSeconds is the time from the start of a command on a worker until the first process of a rank ran there. A
 	// launcher reports that of the slowest worker. 0 means that no rank was observed.
 	InitSeconds float64 `json:"initSeconds,omitempty"`
+	// Sessions are the launcher's sessions on its hosts; nil if there was none. Only launchers report them.
+	Sessions *Sessions `json:"sessions,omitempty"`
 	// Hosts are the hosts that could not be connected or were lost, at most 8.
 	Hosts []HostTrouble `json:"hosts,omitempty"`
 	// RanksSeen is the number of processes of ranks that were observed in this container. Short-lived processes can

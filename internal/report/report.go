@@ -423,9 +423,21 @@ func (m maker) setHosts(status *v1alpha1.MPIStatus) {
 }
 
 // launcherSummaries yields what the launcher's agent reported at the end of its runs, the latest first.
-func (m maker) launcherSummaries() iter.Seq[agentapi.Summary] {
+func (m maker) launcherSummaries() iter.Seq[agentapi.Summary] { return launcherSummaries(m.seen) }
+
+// Sessions returns the sessions of the launcher's runs that have ended, the latest run first.
+func Sessions(seen jobstate.Observed) (runs []agentapi.Sessions) {
+	for summary := range launcherSummaries(seen) {
+		if summary.Sessions != nil {
+			runs = append(runs, *summary.Sessions)
+		}
+	}
+	return runs
+}
+
+func launcherSummaries(seen jobstate.Observed) iter.Seq[agentapi.Summary] {
 	return func(yield func(agentapi.Summary) bool) {
-		for _, try := range slices.Backward(m.seen.LauncherPods) {
+		for _, try := range slices.Backward(seen.LauncherPods) {
 			for _, c := range try.Status.ContainerStatuses {
 				for _, ended := range []*corev1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
 					if ended == nil {

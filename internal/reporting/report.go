@@ -263,7 +263,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 		r.jobLogs.forget(job.UID, out)
 		r.metrics.Observe(previous, next)
 		r.emitEvents(job, previous, next)
-		r.tracing.Send(previous, next)
+		r.tracing.Send(previous, next, report.Sessions(seen)...)
 		return again, nil
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return again, nil

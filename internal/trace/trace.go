@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -59,6 +60,8 @@ const (
 	attributeRanks          = "mpijob.ranks"
 	attributeAttempts       = "mpijob.launcher.attempts"
 	attributeMedian         = "mpijob.median_ms"
+	attributeSessions       = "mpijob.sessions"
+	attributeHost           = "mpijob.host"
 )
 
 // nameStartup is the span of a start, the parent of its steps.
@@ -106,7 +109,9 @@ func Job(record *v1alpha1.JobReport) (oteltrace.TraceID, oteltrace.SpanID, bool)
 
 // Spans returns the spans that are complete in a record and were not in the previous one, which is nil the first time. A job
 // that had ended when it was first observed has none.
-func Spans(previous *v1alpha1.JobReport, next v1alpha1.JobReport) []Span {
+//
+// Sessions are not part of a record. Those of the launcher's runs, the latest first, have spans at the end of the job.
+func Spans(previous *v1alpha1.JobReport, next v1alpha1.JobReport, sessions ...agentapi.Sessions) []Span {
 	id, root, traced := Job(&next)
 	var before v1alpha1.JobReportStatus
 	if previous != nil {
@@ -120,7 +125,8 @@ func Spans(previous *v1alpha1.JobReport, next v1alpha1.JobReport) []Span {
 	spans := b.phases(before)
 	spans = append(spans, b.startups(before)...)
 	if ended {
-		spans = append(spans, b.job())
+		spans = append(spans, b.sessions(sessions)...)
+		spans = append(spans, b.job(countSessions(sessions)))
 	}
 	return spans
 }
@@ -236,7 +242,7 @@ func startupPart(since metav1.Time) string { return "startup " + second(since.Ti
 func second(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // job returns the span of the whole job, with its timeline. Who did what is left out: traces have other readers than reports.
-func (b builder) job() Span {
+func (b builder) job(sessions int64) Span {
 	status, ref := b.record.Status, b.record.Spec.JobRef
 	start := *status.CompletionTime
 	if status.StartTime != nil {
@@ -258,6 +264,9 @@ func (b builder) job() Span {
 	text(attributeImplementation, status.MPI.Implementation)
 	if status.MPI.Ranks > 0 {
 		span.Attributes = append(span.Attributes, attribute.Int64(attributeRanks, status.MPI.Ranks))
+	}
+	if sessions > 0 {
+		span.Attributes = append(span.Attributes, attribute.Int64(attributeSessions, sessions))
 	}
 	if run := status.Run; run != nil {
 		text(attributeImage, run.Image)

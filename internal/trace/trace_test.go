@@ -2,7 +2,9 @@ package trace_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/diagnose"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/logs"
@@ -265,5 +268,75 @@ func TestContent(t *testing.T) {
 	}
 	if spans := trace.Spans(nil, *l.last); len(spans) > 0 {
 		t.Errorf("a job that had ended has %d spans", len(spans))
+	}
+}
+
+// TestSessions: at the end of a job, each of the launcher's sessions has a span within the time of the job, at most 64 of them; all are
+// counted. What is no session is left out, whatever a program of the job has written.
+func TestSessions(t *testing.T) {
+	start, end := metav1.NewTime(mpitest.Now), metav1.NewTime(mpitest.Now.Add(100*time.Second))
+	first := mpitest.Now.Add(40 * time.Second).UnixMilli()
+	run := func(count int32, sessions ...agentapi.Session) agentapi.Sessions {
+		return agentapi.Sessions{Count: count, First: first, List: sessions}
+	}
+	good := agentapi.Session{Host: "pi-worker-0", At: 100, Connected: 250, Ranks: 650, End: 50_000}
+	for name, test := range map[string]struct {
+		runs  []agentapi.Sessions
+		want  []string
+		count string
+	}{
+		"none": {},
+		"two workers": {
+			[]agentapi.Sessions{run(2, good, agentapi.Session{Host: "pi-worker-1", Connected: 100, End: 20_000, Code: agentapi.ConnectionLost})},
+			[]string{"40.1-90.1 pi-worker-0 Connected=40.35 RanksStarted=40.75", "40-60 pi-worker-1 Connected=40.1 error=ConnectionLost"}, "2",
+		},
+		"one that was never connected": {[]agentapi.Sessions{run(1, agentapi.Session{Host: "pi-worker-0", End: 12_000, Code: agentapi.Unreachable})}, []string{"40-52 pi-worker-0 error=WorkerUnreachable"}, "1"},
+		"two runs":                     {[]agentapi.Sessions{run(1, good), run(20, good)}, []string{"40.1-90.1 pi-worker-0 Connected=40.35 RanksStarted=40.75", "40.1-90.1 pi-worker-0 Connected=40.35 RanksStarted=40.75"}, "21"},
+		"too many":                     {slices.Repeat([]agentapi.Sessions{run(100, slices.Repeat([]agentapi.Session{{Host: "h", End: 1000}}, 100)...)}, 10), slices.Repeat([]string{"40-41 h"}, 64), "1000"},
+		"odd hosts":                    {[]agentapi.Sessions{run(4, agentapi.Session{}, agentapi.Session{Host: "a b"}, agentapi.Session{Host: strings.Repeat("h", 64)}, agentapi.Session{Host: "-"})}, nil, "4"},
+		"odd times":                    {[]agentapi.Sessions{run(-3, agentapi.Session{Host: "a", At: -5, Connected: math.MaxInt64, Ranks: -1, End: math.MaxInt64}), {First: math.MaxInt64, List: []agentapi.Session{{Host: "b"}}}, {First: math.MinInt64, List: []agentapi.Session{{Host: "c", Code: "an odd code"}}}}, []string{"40-100 a Connected=100", "100-100 b", "0-0 c"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			previous := v1alpha1.JobReport{}
+			previous.Spec.JobRef = v1alpha1.JobReference{Kind: "MPIJob", Name: "pi", UID: uid}
+			previous.Status.Trace, previous.Status.StartTime = trace.Begin(newJob()), &start
+			if spans := trace.Spans(&previous, *previous.DeepCopy(), test.runs...); len(spans) > 0 {
+				t.Errorf("%d spans are sent while the job runs", len(spans))
+			}
+			next := *previous.DeepCopy()
+			next.Status.CompletionTime = &end
+			spans := trace.Spans(&previous, next, test.runs...)
+			since := func(at time.Time) string { return fmt.Sprintf("%g", at.Sub(mpitest.Now).Seconds()) }
+			attributes := func(span trace.Span) map[string]string {
+				found := map[string]string{}
+				for _, attribute := range span.Attributes {
+					found[string(attribute.Key)] = attribute.Value.String()
+				}
+				return found
+			}
+			root := spans[len(spans)-1]
+			var got []string
+			ids := map[oteltrace.SpanID]bool{}
+			for _, span := range spans[:len(spans)-1] {
+				line := since(span.Start) + "-" + since(span.End) + " " + attributes(span)["mpijob.host"]
+				for _, event := range span.Events {
+					line += " " + event.Name + "=" + since(event.At)
+				}
+				if span.Failed {
+					line += " error=" + attributes(span)["error.type"]
+				}
+				if span.Name != "Session" || span.Parent != root.ID || ids[span.ID] {
+					t.Errorf("the span is %+v", span)
+				}
+				ids[span.ID] = true
+				got = append(got, line)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" || attributes(root)["mpijob.sessions"] != test.count {
+				t.Errorf("%s sessions are counted; the spans differ (-want +got):\n%s", attributes(root)["mpijob.sessions"], diff)
+			}
+			if again := trace.Spans(&next, next, test.runs...); len(again) > 0 {
+				t.Errorf("%d spans are sent again", len(again))
+			}
+		})
 	}
 }

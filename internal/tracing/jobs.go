@@ -7,6 +7,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/trace"
 )
@@ -19,12 +20,13 @@ func (t *Tracing) Begin(status *v1alpha1.JobReportStatus, job mpi.Job) {
 	status.Trace = trace.Begin(job)
 }
 
-// Send sends the spans that are new in a record that was written. The previous record is nil the first time.
-func (t *Tracing) Send(previous *v1alpha1.JobReport, next v1alpha1.JobReport) {
+// Send sends the spans that are new in a record that was written. The previous record is nil the first time. sessions are those of the
+// launcher's runs that have ended, as far as they are known, the latest run first.
+func (t *Tracing) Send(previous *v1alpha1.JobReport, next v1alpha1.JobReport, sessions ...agentapi.Sessions) {
 	if t == nil {
 		return
 	}
-	for _, span := range trace.Spans(previous, next) {
+	for _, span := range trace.Spans(previous, next, sessions...) {
 		t.send(span)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/tracing"
 )
@@ -120,6 +121,14 @@ func records() []v1alpha1.JobReport {
 	return all
 }
 
+// sessions are those of the launcher, as its agent reports them at its end.
+func sessions() agentapi.Sessions {
+	return agentapi.Sessions{Count: 2, First: at(40).UnixMilli(), List: []agentapi.Session{
+		{Host: "pi-worker-1", Connected: 250, Ranks: 650, End: 49_000},
+		{Host: "pi-worker-0", At: 10, Connected: 90, Ranks: 400, End: 49_500},
+	}}
+}
+
 // TestCollector: the collector receives each part of a job once, in the trace whose ID is in the job's record, also if one operator
 // sends the first half and another one the second half; over TLS, with both protocols.
 func TestCollector(t *testing.T) {
@@ -142,7 +151,7 @@ func TestCollector(t *testing.T) {
 						next.Status.Trace = previous.Status.Trace
 					}
 					operator.Begin(&next.Status, mpi.Job{UID: uid})
-					operator.Send(previous, next)
+					operator.Send(previous, next, sessions())
 					previous = &next
 				}
 				operator.Close()
@@ -160,9 +169,11 @@ func TestCollector(t *testing.T) {
 				{"Containers", "Startup", "32s", "40s", ""},
 				{"Connected", "Startup", "40s", "40.25s", ""},
 				{"MPIInit", "Startup", "40.25s", "40.65s", ""},
+				{"Session", "MPIJob", "40s", "1m29s", "Connected,RanksStarted"},
+				{"Session", "MPIJob", "40.01s", "1m29.51s", "Connected,RanksStarted"},
 			}
 			got := spans(t, received, previous.Status.Trace.ID)
-			order := func(a, b span) int { return cmp.Compare(a.name, b.name) }
+			order := func(a, b span) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.start, b.start)) }
 			slices.SortFunc(want, order)
 			slices.SortFunc(got, order)
 			if diff := gocmp.Diff(want, got, gocmp.AllowUnexported(span{})); diff != "" {

@@ -20,6 +20,7 @@ func Summarize(summary agentapi.Summary, sessions []records.Record, expected hos
 	summary.NoInterface = noInterface(summary, all)
 	summary.HostsIdle = idleHosts(sessions, expected, now)
 	summary.ConnectSeconds = Seconds(connectTime(all))
+	summary.Sessions = sessionsOf(sessions, now)
 	for _, use := range records.Uses(sessions) {
 		summary.HostsReached++
 		summary.SlotsFound += expected.SlotsOf[use.Host]

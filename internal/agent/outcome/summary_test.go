@@ -2,8 +2,11 @@ package outcome
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agent/records"
@@ -220,5 +223,43 @@ func TestNoInterface(t *testing.T) {
 		if (got != nil) != test.want {
 			t.Errorf("%s: got %v", name, got)
 		}
+	}
+}
+
+// TestSessions: the sessions of a launcher have their times since the first one began. Those that failed, and those whose ranks started last,
+// are listed.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+	ran := &agentapi.Summary{InitSeconds: 0.4}
+	whole := records.Record{Host: "a.job.ns.svc", Since: at(0), Reached: at(0.25), Over: true, Seconds: 50, Worker: ran}
+	open := records.Record{Host: "b", Since: at(0.1), Reached: at(2), Worker: ran}
+	brief := records.Record{Host: "c", Since: at(1), Reached: at(1.5), Over: true, Worker: ran}
+	lost := records.Record{Host: "d", Since: at(0), Reached: at(0.5), Over: true, Seconds: 7, Trouble: agentapi.ConnectionLost}
+	never := records.Record{Host: "e", Since: at(0), Over: true, Seconds: 120, Trouble: agentapi.Unreachable}
+	list := map[string]agentapi.Session{
+		"whole": {Host: "a", Connected: 250, Ranks: 650, End: 50_250},
+		"open":  {Host: "b", At: 100, Connected: 1900, Ranks: 2300, End: 59_900},
+		"brief": {Host: "c", At: 1000, Connected: 500, Ranks: 900, End: 900},
+		"lost":  {Host: "d", Connected: 500, End: 7500, Code: agentapi.ConnectionLost},
+		"never": {Host: "e", End: 120_000, Code: agentapi.Unreachable},
+	}
+	for name, test := range map[string]struct {
+		records []records.Record
+		want    *agentapi.Sessions
+	}{
+		"none":               {nil, nil},
+		"those that run":     {[]records.Record{whole, open, brief}, &agentapi.Sessions{Count: 3, First: start.UnixMilli(), List: []agentapi.Session{list["open"], list["brief"], list["whole"]}}},
+		"those that failed":  {[]records.Record{whole, lost, never}, &agentapi.Sessions{Count: 3, First: start.UnixMilli(), List: []agentapi.Session{list["lost"], list["never"], list["whole"]}}},
+		"many of one script": {append(slices.Repeat([]records.Record{whole}, 40), never), &agentapi.Sessions{Count: 41, First: start.UnixMilli(), List: append([]agentapi.Session{list["never"]}, slices.Repeat([]agentapi.Session{list["whole"]}, agentapi.MaxSessions-1)...)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := Summarize(agentapi.Summary{}, test.records, hostfile.Hosts{}, at(60)).Sessions
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
 	}
 }

@@ -47,18 +47,28 @@ func terminationFile() string {
 	return cmp.Or(os.Getenv(agentapi.EnvTermination), agentapi.TerminationFile)
 }
 
-// terminationMessage is a summary as Kubernetes keeps it, shortened until it fits. The usage gets the room that is left.
+// terminationMessage is a summary as Kubernetes keeps it, shortened until it fits. The usage gets the room that is left, and sessions what
+// that leaves.
 func terminationMessage(s agentapi.Summary) []byte {
-	used := s.Usage
-	s.Activity, s.Usage = nil, nil
+	used, sessions := s.Usage, s.Sessions
+	s.Activity, s.Usage, s.Sessions = nil, nil, nil
 	message := shortened(s)
-	if used == nil {
+	if used != nil {
+		s.Usage = usage.Within(*used, mostMessage-len(message)-len(`"usage":,`))
+		message = shortened(s)
+	}
+	if sessions == nil {
 		return message
 	}
-	if s.Usage = usage.Within(*used, mostMessage-len(message)-len(`"usage":,`)); s.Usage == nil {
-		return message
+	for n := len(sessions.List); n >= 0; n-- {
+		some := *sessions
+		some.List = sessions.List[:n]
+		s.Sessions = &some
+		if data, err := json.Marshal(s); err == nil && len(data) <= mostMessage {
+			return data
+		}
 	}
-	return shortened(s)
+	return message
 }
 
 // shortened is a summary as JSON, without what does not fit.

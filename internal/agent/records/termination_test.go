@@ -50,3 +50,22 @@ func TestTerminationHasRoomForUsage(t *testing.T) {
 		t.Error("the summary itself was changed")
 	}
 }
+
+// TestTerminationHasSessions: as many sessions are kept as there is room for, and all are counted. Nothing else is lost for them.
+func TestTerminationHasSessions(t *testing.T) {
+	sessions := &agentapi.Sessions{Count: 64, First: 1767268800000}
+	for range agentapi.MaxSessions {
+		sessions.List = append(sessions.List, agentapi.Session{Host: "train-with-a-long-name-worker-12", At: 12, Connected: 250, Ranks: 1400, End: 3_600_000})
+	}
+	for message, want := range map[int]int{10: agentapi.MaxSessions, 3500: 5, 4000: 0, 4060: -1} {
+		data := terminationMessage(agentapi.Summary{Role: agentapi.RoleLauncher, Message: strings.Repeat("x", message), Sessions: sessions})
+		got, is := agentapi.ParseSummary(string(data))
+		kept := -1
+		if got.Sessions != nil {
+			kept = len(got.Sessions.List)
+		}
+		if !is || len(data) > mostMessage || len(got.Message) != message || kept != want {
+			t.Errorf("with a message of %d bytes: %d bytes, %d sessions, want %d", message, len(data), kept, want)
+		}
+	}
+}
