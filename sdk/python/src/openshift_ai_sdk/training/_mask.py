@@ -187,7 +187,7 @@ HAS_FLAG = has([" -", '"-', "'-", "[-", ",-"])
 
 
 def end_of_part(line: str) -> int:
-    """Return where to cut a line that is too long: behind a blank, if possible one that no value follows, or a comma."""
+    """Return where to cut a line that is too long: behind a blank, if possible one no value follows, or a comma."""
     blanks = [at + 1 for at in range(LONGEST_PART - 1, LONGEST_PART // 2, -1) if line[at] == " "]
     good = (end for end in blanks if line[end - 2] not in " :=,\"'")
     # JSON may have no blanks.
