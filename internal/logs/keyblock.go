@@ -44,28 +44,33 @@ func (k *keyBlock) add(before []string, line string, mask func(string) string) [
 		case k.left == 0:
 			masked.WriteString(mask(line))
 			line = ""
-		case begin != nil && (end == nil || begin[0] < end[0]):
-			// The key of another rank, or the one before has no end.
-			if masked.Len() == 0 {
-				masked.WriteString(hideKey(mask(line[:begin[0]])) + Masked)
-			}
-			line, k.open, k.left = line[begin[1]:], k.open+1, longestKey
-		case end != nil:
-			if masked.Len() == 0 {
-				masked.WriteString(hideKey(mask(line[:end[0]])))
-			}
-			if line, k.open = line[end[1]:], k.open-1; k.open == 0 {
-				k.left = 0
-			}
 		default:
-			if masked.Len() == 0 {
-				masked.WriteString(hideKey(mask(line)))
-			}
-			line = ""
-			k.left--
+			line = k.skip(&masked, line, begin, end, mask)
 		}
 	}
 	return append(before, masked.String())
+}
+
+// skip adds what comes in a line before the next begin or end of a key, within one, with all that belongs to a key hidden. It returns the rest.
+func (k *keyBlock) skip(masked *strings.Builder, line string, begin, end []int, mask func(string) string) string {
+	text, rest, after := line, "", ""
+	switch {
+	case begin != nil && (end == nil || begin[0] < end[0]):
+		// The key of another rank, or the one before has no end.
+		text, rest, after = line[:begin[0]], line[begin[1]:], Masked
+		k.open, k.left = k.open+1, longestKey
+	case end != nil:
+		text, rest = line[:end[0]], line[end[1]:]
+		if k.open--; k.open == 0 {
+			k.left = 0
+		}
+	default:
+		k.left--
+	}
+	if masked.Len() == 0 {
+		masked.WriteString(hideKey(mask(text)) + after)
+	}
+	return rest
 }
 
 // hideKey hides what of a line may belong to a key.

@@ -288,7 +288,8 @@ func TestSessions(t *testing.T) {
 		"none": {},
 		"two workers": {
 			[]agentapi.Sessions{run(2, good, agentapi.Session{Host: "pi-worker-1", Connected: 100, End: 20_000, Code: agentapi.ConnectionLost})},
-			[]string{"40.1-90.1 pi-worker-0 Connected=40.35 RanksStarted=40.75", "40-60 pi-worker-1 Connected=40.1 error=ConnectionLost"}, "2",
+			[]string{"40.1-90.1 pi-worker-0 Connected=40.35 RanksStarted=40.75", "40-60 pi-worker-1 Connected=40.1 error=ConnectionLost"},
+			"2",
 		},
 		"one that was never connected": {[]agentapi.Sessions{run(1, agentapi.Session{Host: "pi-worker-0", End: 12_000, Code: agentapi.Unreachable})}, []string{"40-52 pi-worker-0 error=WorkerUnreachable"}, "1"},
 		"two runs":                     {[]agentapi.Sessions{run(1, good), run(20, good)}, []string{"40.1-90.1 pi-worker-0 Connected=40.35 RanksStarted=40.75", "40.1-90.1 pi-worker-0 Connected=40.35 RanksStarted=40.75"}, "21"},
