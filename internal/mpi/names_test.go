@@ -212,6 +212,10 @@ func TestWarnings(t *testing.T) {
 		"workers that sleep": {func(j *mpi.Job) {
 			j.Workers.Template.Spec.Containers[0].Command = []string{"sh", "-c", "tail -f /dev/null"}
 		}, "sh runs in place of the agent, and starts no ranks"},
+		"workers whose first container is another": {func(j *mpi.Job) {
+			spec := &j.Workers.Template.Spec
+			spec.Containers = append([]corev1.Container{{Name: "metrics-exporter", Command: []string{"sh", "-c", "while true; do sleep 5; done"}}}, spec.Containers...)
+		}, "sh runs in place of the agent, and starts no ranks; ranks run in the first container, here metrics-exporter: put that of the program first"},
 		"workers that serve": {func(j *mpi.Job) {
 			j.Workers.Template.Spec.Containers[0].Command = []string{"sh", "-c", "exec /usr/sbin/sshd -De"}
 		}, ""},

@@ -123,9 +123,7 @@ func Warnings(j Job) []string {
 		warnings = append(warnings, fmt.Sprintf("%s: two workers on one node cannot both use port %d; spread the workers over nodes with podAntiAffinity, or remove hostNetwork",
 			j.Fields.WorkerTemplate.Child("spec", "hostNetwork"), agentapi.Port))
 	}
-	if containers := j.Workers.Template.Spec.Containers; len(containers) > 0 && !j.UsesAgent() && j.Workers.ServesNothing() {
-		warnings = append(warnings, fmt.Sprintf("%s: %s runs in place of the agent, and starts no ranks; remove the command", j.Fields.WorkerTemplate.Child("spec", "containers").Index(0).Child("command"), path.Base(containers[0].Command[0])))
-	}
+	warnings = append(warnings, warnServesNothing(j)...)
 	if j.Profile && !j.UsesAgent() {
 		warnings = append(warnings, annotationPath(AnnotationProfile).String()+": has no effect, because the agent does not start the ranks of this job; remove it, or use the agent")
 	}
@@ -139,6 +137,20 @@ func Warnings(j Job) []string {
 		warnings = append(warnings, fmt.Sprintf("%s: %s runs this job, and not this operator; without a queue it never starts: name a queue, or remove the field", j.Fields.ManagedBy, j.ManagedBy))
 	}
 	return warnings
+}
+
+// warnServesNothing returns a warning about workers whose main container, the first one, runs something that starts no ranks.
+func warnServesNothing(j Job) []string {
+	containers := j.Workers.Template.Spec.Containers
+	if len(containers) == 0 || j.UsesAgent() || !j.Workers.ServesNothing() {
+		return nil
+	}
+	instead := "remove the command"
+	if len(containers) > 1 {
+		instead = fmt.Sprintf("ranks run in the first container, here %s: put that of the program first", phrase.Cut(containers[0].Name, maxShownName))
+	}
+	at := j.Fields.WorkerTemplate.Child("spec", "containers").Index(0).Child("command")
+	return []string{fmt.Sprintf("%s: %s runs in place of the agent, and starts no ranks; %s", at, path.Base(containers[0].Command[0]), instead)}
 }
 
 // warnTemplates returns warnings about fields of the pod templates.

@@ -50,8 +50,14 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 	if setting, system := BatchLauncher(words, env); system != "" {
 		warnings = append(warnings, fmt.Sprintf("%s: %q starts MPI's processes by %s, a part of a batch system that pods do not have: remove it, since the operator sets how MPI reaches the workers", at, setting, system))
 	}
+	if word := CopiedWord(words); word != "" {
+		warnings = append(warnings, fmt.Sprintf("%s: %q begins with a typographic character, as documents and web pages have it, which is no part of an option or of a shell's language: write - or straight quotation marks", at, phrase.Cut(word, maxShownName)))
+	}
 	script, isScript := scriptOf(words)
 	if isScript {
+		if builtin := FoldedScript(words); builtin != "" {
+			warnings = append(warnings, fmt.Sprintf("%s: MPI is never started, because its launcher is an argument of %s: if the script is a block in YAML, write it with | in place of >, which joins its lines", at, builtin))
+		}
 		if whole, cut := CutScript(words); cut {
 			warnings = append(warnings, fmt.Sprintf("%s: the shell runs only %q, because a script is one word after -c: write %q as one word, or remove %q and -c", at, script, phrase.Cut(strings.Join(whole, " "), 80), words[0]))
 		}
@@ -96,6 +102,9 @@ func warnWords(words []string, at *field.Path) (warnings []string) {
 func warnScript(script string, at *field.Path) (warnings []string) {
 	if background.MatchString(script) {
 		warnings = append(warnings, fmt.Sprintf("%s: the last command of the script runs in the background, so that the script and with it the job end at once: remove the &, or end the script with wait", at))
+	}
+	if program := BreaksPipe(script); program != "" {
+		return append(warnings, fmt.Sprintf("%s: %s closes the pipe when it has read enough, which ends MPI and all ranks, and the job counts as succeeded: remove %[2]s, and see the first lines by kubectl logs", at, program))
 	}
 	if PipesRanks(script) {
 		warnings = append(warnings, fmt.Sprintf("%s: the exit code of MPI is lost in the pipe, so that a job that fails counts as succeeded: run the script with bash, and begin it with set -o pipefail", at))
