@@ -8,6 +8,36 @@ var LostInPipe = []v1alpha1.Remedy{
 	{Text: "Correct the error of the rank: read its output.", Action: launcherLog},
 }
 
+// Definitions of RankFailed for jobs of which only the log shows that they did not do their work.
+var (
+	// PipeClosed may use program, which read the output of MPI's launcher.
+	PipeClosed = Entry{
+		Code: RankFailed, Phase: v1alpha1.PhaseSucceeded, Severity: v1alpha1.SeverityWarning,
+		Summary: "MPI ended all ranks before the program was done, because {program|the program after the pipe} closed the pipe that mpirun writes to. The job succeeded, since a pipe ends with the exit code of its last program.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Remove {program|the program after the pipe} from the command. The complete output is in the pod's log.", Action: launcherLog},
+			{Text: "Or let the output pass a program that reads all of it.", Action: "bash -c 'set -o pipefail; mpirun ... | tee ...'"},
+		},
+	}
+	// AbortedWithZero may use rank.
+	AbortedWithZero = Entry{
+		Code: RankFailed, Phase: v1alpha1.PhaseSucceeded, Severity: v1alpha1.SeverityWarning,
+		Summary: "Rank {rank} called MPI_Abort, which ended all ranks, with error code 0: the job counts as succeeded, although the program gave up.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Read what the program printed before.", Action: launcherLog},
+			{Text: "Let the program pass another error code, so that the job fails. Without an argument, that of mpi4py is 0.", Action: "comm.Abort(1)"},
+		},
+	}
+	// ExceptionLast may use errorText, placeText and rankText.
+	ExceptionLast = Entry{
+		Code: RankFailed, Phase: v1alpha1.PhaseSucceeded, Severity: v1alpha1.SeverityWarning,
+		Summary: "The last lines of the log are the traceback of an exception{rankText}{errorText}{placeText}. The program ended with exit code 0, so that the job succeeded.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check whether the program has done its work. If it gave up, let it raise the exception again after it has logged it, or end with an error, so that the job fails.", Action: "sys.exit(1)"},
+		},
+	}
+)
+
 // KilledWithoutLimit is the definition of Killed for a rank of a pod whose memory is not limited.
 var KilledWithoutLimit = Entry{
 	Code: Killed, Phase: v1alpha1.PhaseRunning, Strength: Consequence, Traits: FollowsPodLoss | EndsRank,

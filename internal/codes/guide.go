@@ -145,7 +145,7 @@ var meanings = map[Code]string{
 	GPUIdle:                "The GPUs of a pod have hardly been used for ten minutes. Those of AMD are measured.",
 	WrongGPU:               "A rank selected a GPU that its pod does not have, or that another rank of the pod uses.",
 	NoGPUVisible:           "The program found no GPU.",
-	RankFailed:             "A rank failed with an error, but the job succeeded: the launcher's command ended with 0.",
+	RankFailed:             "A rank failed with an error, gave up or was ended early, but the job succeeded: the launcher's command ended with 0.",
 	RankGone:               "A rank failed, but the job continues: the other ranks wait for it.",
 	Killed:                 "A program was killed by signal 9, usually because of memory, or because its pod was removed and did not stop in time.",
 	Terminated:             "A program was terminated (signal 15): its pod was removed or its time expired. The program reported no error.",

@@ -42,7 +42,7 @@ var (
 	warnings = []check{memoryGrowing, trainingDiverged, deadlineNear, nodesCordoned, throttling, gpusIdle}
 	// queuedChecks and succeededChecks are those of jobs in these phases.
 	queuedChecks    = []check{queued, shortOfQuota}
-	succeededChecks = []check{hostfileIgnored, mixedMPI, notAwaited, unnoticed, rdmaNotUsed, rdmaFallback, throttled, workersIdle, trainingDiverged}
+	succeededChecks = []check{hostfileIgnored, mixedMPI, notAwaited, againstExitCode, rdmaNotUsed, rdmaFallback, throttled, workersIdle, trainingDiverged}
 )
 
 // Job returns the findings of a job: the cause first, then its consequences and other observations. A healthy job has
