@@ -200,6 +200,16 @@ var DaemonEnded = Entry{
 	},
 }
 
+// NoServerInFirstContainer is NoServerOnWorkers for workers with several containers. It may use container, the first one, and others.
+var NoServerInFirstContainer = Entry{
+	Code: SSHMissing, Phase: v1alpha1.PhaseInitializing,
+	Summary: "Ranks run in the first container of a worker, here {container}. It runs {setting} in place of the agent, and is no SSH server, so that mpirun cannot start ranks there.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Put the container of the program, without a command, first in the list ({others}). The agent then runs there.", Action: "{workerTemplate}.spec.containers"},
+		{Text: "If {container} is the container of the program, remove its command.", Action: "{workerTemplate}.spec.containers[0].command"},
+	},
+}
+
 // NoServerOnWorkers is the definition of codes about connections to workers whose command is no SSH server.
 var NoServerOnWorkers = Entry{
 	Code: SSHMissing, Phase: v1alpha1.PhaseInitializing,

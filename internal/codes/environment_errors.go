@@ -78,7 +78,7 @@ var environmentErrors = []OwnError{
 	{
 		Name: "exists", Matches: regexp.MustCompile(`\bFile exists\b|FileExistsError|MPI_ERR_FILE_EXISTS`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Let one rank create {file|it}, or allow that it exists: all ranks run the same lines, and an earlier attempt of the job may have created it.", Action: "os.makedirs(PATH, exist_ok=True)"},
+			{Text: "Let one rank create {file|it}, or allow that it exists: all ranks run the same lines, those of one pod share its files, and an earlier attempt of the job may have created it.", Action: "os.makedirs(PATH, exist_ok=True)"},
 		},
 	},
 	{

@@ -104,7 +104,7 @@ var frameworkErrors = []OwnError{
 	},
 	{
 		// The errors of pickle, gzip, PyTorch, safetensors and HDF5 for a file that ends too early.
-		Name: "cut off", Matches: regexp.MustCompile(`Ran out of input|end-of-stream marker was reached|pickle data was truncated|PytorchStreamReader failed|failed finding central directory|MetadataIncompleteBuffer|HeaderTooSmall|unexpected EOF, expected \d+ more bytes|truncated file: eof`),
+		Name: "cut off", QuotesContent: true, Matches: regexp.MustCompile(`Ran out of input|end-of-stream marker was reached|pickle data was truncated|PytorchStreamReader failed|failed finding central directory|MetadataIncompleteBuffer|HeaderTooSmall|unexpected EOF, expected \d+ more bytes|truncated file: eof`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Delete {file|the file that the program reads}, and write or download it again, or start from an earlier checkpoint: it is cut off. A job may have ended while it wrote the file, or several ranks wrote it at once."},
 			{Text: "Let rank 0 alone write checkpoints, under a temporary name that it then changes: a file with its final name is complete.", Action: "os.replace(PATH + \".tmp\", PATH)"},

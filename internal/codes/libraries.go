@@ -188,6 +188,17 @@ var NothingStarted = Entry{
 	},
 }
 
+// FoldedScript is the definition of WorkersIdle for a script in which MPI's launcher is an argument of another command. It may use builtin,
+// that command.
+var FoldedScript = Entry{
+	Code: WorkersIdle, Phase: v1alpha1.PhaseSucceeded, Severity: v1alpha1.SeverityWarning,
+	Summary: "MPI was never started, and no rank ran on {idle} of the job's {hosts}: mpirun is an argument of {builtin}, in the same line of the script.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "If the script is a block in YAML, write it with | in place of >, which joins its lines.", Action: launcherArgs},
+		{Text: "Otherwise begin a line with mpirun, or write ; or && before it."},
+	},
+}
+
 // HostfileNotRead is the definition of NotEnoughSlots for a job that has enough slots.
 var HostfileNotRead = Entry{
 	Code: NotEnoughSlots, Phase: v1alpha1.PhaseRunning,

@@ -17,6 +17,8 @@ type OwnError struct {
 	// Remedies replace those of ApplicationFailed. They may use the figures of FillRemedy and
 	// programTemplate, the pod template of the pods in which the program ran, and file, module and variable: what the error names.
 	Remedies []v1alpha1.Remedy
+	// QuotesContent is set if such an error quotes what it has read: quoted text is a file only where the message calls it one.
+	QuotesContent bool
 	// OnlyInLauncher are the remedies instead if the file is on a volume that only the launcher mounts; nil if that does not matter.
 	// They may also use volume.
 	OnlyInLauncher []v1alpha1.Remedy
@@ -157,7 +159,7 @@ var ownErrors = []OwnError{
 	},
 	{
 		// numpy.load takes a file without the magic string of its formats for pickled data (numpy/lib/_npyio_impl.py).
-		Name: "array file", Matches: regexp.MustCompile(`Cannot load file containing pickled data|Failed to interpret file .* as a pickle|magic string is not correct|cannot identify image file|Unable to synchronously open file \(file signature not found\)|invalid load key|not a (?:valid )?(?:HDF5|Parquet|TFRecord) file|Parquet magic bytes not found|UnpicklingError`),
+		Name: "array file", QuotesContent: true, Matches: regexp.MustCompile(`Cannot load file containing pickled data|Failed to interpret file .* as a pickle|magic string is not correct|cannot identify image file|Unable to synchronously open file \(file signature not found\)|invalid load key|not a (?:valid )?(?:HDF5|Parquet|TFRecord) file|Parquet magic bytes not found|UnpicklingError`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check {file|the file that the program reads}: it has another format than its name promises. It may be the pointer of Git LFS (get the data with git lfs pull), an error page that was downloaded, or cut off. If the pods are gone, see it in a job with the command head.", Action: "kubectl -n {namespace} exec {worker} -- head -c 200 {file|FILE}"},
 		},
@@ -188,7 +190,7 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "text", Matches: regexp.MustCompile(`JSONDecodeError|TOMLDecodeError|ParserError|ScannerError|UnicodeDecodeError|unexpected end of (?:file|JSON)|not in gzip format|Unexpected EOF in archive|BadZipFile|BadGzipFile|crc error|file is truncated`),
+		Name: "text", QuotesContent: true, Matches: regexp.MustCompile(`JSONDecodeError|TOMLDecodeError|ParserError|ScannerError|UnicodeDecodeError|unexpected end of (?:file|JSON)|not in gzip format|Unexpected EOF in archive|BadZipFile|BadGzipFile|crc error|file is truncated`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check {file|what the program reads}: it may be empty, cut off, or of another format or encoding than the program expects."},
 		},
@@ -244,6 +246,24 @@ var (
 	FolderOfOnePod = []v1alpha1.Remedy{
 		{Text: "Write {file} where every rank that reads it runs: each pod has its own {folder}. Put it on a volume that all pods mount.", Action: "{programTemplate}.spec.volumes"},
 		{Text: "Or let one rank of each host make it, before the others read it.", Action: "MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)"},
+	}
+	// FolderOfInitContainer are those for a file in a folder that an init container makes in its own file system. They may also use container
+	// and folder.
+	FolderOfInitContainer = []v1alpha1.Remedy{
+		{Text: "Mount one emptyDir at {folder} in init container {container} and in the container of the ranks: the containers of a pod have file systems of their own, and share only volumes.", Action: "{programTemplate}.spec.volumes: [{name: scratch, emptyDir: {}}]"},
+	}
+	// FolderExists are those for a folder that a script makes with mkdir.
+	FolderExists = []v1alpha1.Remedy{
+		{Text: "Write mkdir -p, which allows that {file|the folder} exists: all ranks run the same lines, and those of one pod share its files. An earlier attempt of the job may have made it, too.", Action: "mkdir -p {file|FOLDER}"},
+	}
+	// NoToken and NoTokenOfTrainJob are those for the API token of a service account, which pods of jobs do not have unless their templates
+	// ask for it (docs/isolation.md). The patches of a TrainJob have only the account.
+	NoToken = []v1alpha1.Remedy{
+		{Text: "Let the pods have the token, and name a service account that may do what the program asks for: pods of jobs have no token by default.", Action: "{programTemplate}.spec: automountServiceAccountToken: true, serviceAccountName: NAME"},
+	}
+	NoTokenOfTrainJob = []v1alpha1.Remedy{
+		{Text: "Let the pods have the token of a service account that may do what the program asks for: pods of jobs have no token by default. A patch that names the account mounts it.", Action: "spec.runtimePatches, for the jobs launcher and node: spec.serviceAccountName: NAME"},
+		{Text: "Or let the runtime's pod templates set it.", Action: "spec.automountServiceAccountToken: true, spec.serviceAccountName: NAME"},
 	}
 	// UnexpandedReference are those for a text in which a reference to a variable remains. They may also use variable.
 	UnexpandedReference = []v1alpha1.Remedy{

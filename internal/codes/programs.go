@@ -96,6 +96,16 @@ var NumberAsProgram = Entry{
 	},
 }
 
+// CopiedCharacter is the definition of ProgramMissing for an option that begins with a typographic character, which MPI's launcher takes as
+// the program.
+var CopiedCharacter = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "MPI took {program} as the program: it begins with a typographic character in place of - or a straight quotation mark, as in text that was copied from a document or web page.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Write - in place of each typographic dash, and straight quotation marks: {program} was copied from a document or web page.", Action: launcherArgs},
+	},
+}
+
 // ProgramHidden is the definition of ProgramMissing for a program in a folder at which a volume is mounted.
 var ProgramHidden = Entry{
 	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,

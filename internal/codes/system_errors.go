@@ -17,6 +17,14 @@ var systemErrors = []OwnError{
 		},
 	},
 	{
+		// taskset (schedutils/taskset.c), and numactl with libnuma.
+		Name: "affinity", Matches: regexp.MustCompile(`'s affinity: Invalid argument|sched_setaffinity: Invalid argument|cpu argument \S+ is out of range`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Remove taskset or numactl from the command, or name cores that exist: the node has none of these, or the pod may not use them. mpirun can bind ranks by itself.", Action: launcherArgs},
+			{Text: "See which cores a pod may use.", Action: "kubectl -n {namespace} exec {worker} -- grep Cpus_allowed_list /proc/self/status"},
+		},
+	},
+	{
 		Name: "low port", Matches: regexp.MustCompile(`\b[Bb]ind\b.*[Pp]ermission denied|listen EACCES`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Listen on a port from 1024 on: pods do not run as root, and their users cannot open lower ones."},

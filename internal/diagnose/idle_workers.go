@@ -64,9 +64,15 @@ func workersIdle(p *input) []Finding {
 	if s := p.LauncherSummary(); idle == 0 || s != nil && s.LeftRunning != "" {
 		return nil
 	}
-	f := p.find(codes.WorkersIdle, p.Pods[:1], map[string]string{
+	entry, figures := codes.Lookup(codes.WorkersIdle), map[string]string{
 		"idle": strconv.Itoa(int(idle)), "hosts": phrase.Count(of, "worker"), "ranks": strconv.FormatInt(p.Job.Ranks(), 10),
-	})
+	}
+	if main := p.Template(mpi.RoleLauncher).Containers; len(main) > 0 && idle == of {
+		if figures["builtin"] = mpi.FoldedScript(slices.Concat(main[0].Command, main[0].Args)); figures["builtin"] != "" {
+			entry = codes.FoldedScript
+		}
+	}
+	f := p.findAs(entry, p.Pods[:1], figures)
 	f.Evidence = []string{evidence}
 	return []Finding{f}
 }

@@ -21,8 +21,10 @@ import (
 var (
 	// quotedFile is a file in quotation marks, as Python and most programs name it. plainFile is one before the error, as
 	// perror(3) names it, such as "cat: /data/x: No such file or directory".
-	quotedFile = regexp.MustCompile(`["'` + "`" + `]((?:\.{0,2}//?)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
+	quotedFile = regexp.MustCompile(`["'` + "`" + `\x{2018}]((?:\.{0,2}//?)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["'\x{2019}]`)
 	plainFile  = regexp.MustCompile(`(?:^|[\s:])((?:\.{0,2}/)[\w.+@%~/-]+)(?:: |$)`)
+	// calledFile is such a file that the message itself calls one, or in which it found something.
+	calledFile = regexp.MustCompile(`\b(?i:file(?:name)?|in|open|read) ` + quotedFile.String())
 	// notFile is what Python quotes that is no file: an encoding, and the module that it looks for in a folder.
 	notFile = regexp.MustCompile(`['"][\w-]+['"] codec|'__main__' module`)
 	// openedFile is a file that a line of a program opens, reads or loads.
@@ -59,10 +61,14 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	if found := variableName.FindStringSubmatch(text); found != nil {
 		figures["variable"] = found[1] + found[2] + found[3]
 	}
-	if found := openedFile.FindStringSubmatch(figures["ownSource"]); found != nil && (kind.Name == "text" || strings.Contains(text, "MPI_ERR_")) {
+	if found := openedFile.FindStringSubmatch(figures["ownSource"]); found != nil && (kind.QuotesContent || strings.Contains(text, "MPI_ERR_")) {
 		figures["file"] = found[1]
 	}
-	for _, form := range []*regexp.Regexp{quotedFile, plainFile} {
+	quoted := quotedFile
+	if kind.QuotesContent {
+		quoted = calledFile
+	}
+	for _, form := range []*regexp.Regexp{quoted, plainFile} {
 		if found := form.FindStringSubmatch(notFile.ReplaceAllString(text, "")); found != nil && figures["file"] == "" {
 			// Python joins the working folder / and a name to //NAME.
 			figures["file"] = strings.ReplaceAll(found[1], "//", "/")
@@ -105,6 +111,10 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 	if found := unexpanded.FindStringSubmatch(causeText(figures)); found != nil {
 		figures["variable"] = found[1]
 		return codes.UnexpandedReference
+	}
+	if word := p.copiedWord(); word != "" && strings.Contains(figures["errorText"], word) {
+		figures["program"] = word
+		return codes.CopiedCharacter.Remedies
 	}
 	switch kind {
 	case "module":
@@ -150,7 +160,16 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 	return p.nodeCause(kind, figures)
 }
 
-// nodeCause is ownCause for errors that follow from the node, the rights of the pod or its network.
+// copiedWord returns the word of the launcher's command that begins with a typographic character (mpi.CopiedWord); "" if there is none.
+func (p *input) copiedWord() string {
+	main := p.Template(mpi.RoleLauncher).Containers
+	if len(main) == 0 {
+		return ""
+	}
+	return mpi.CopiedWord(slices.Concat(main[0].Command, main[0].Args))
+}
+
+// nodeCause is ownCause for errors that follow from the node, the rights of the pod, its network or the ranks beside one in it.
 func (p *input) nodeCause(kind string, figures map[string]string) []v1alpha1.Remedy {
 	switch kind {
 	case "GPU driver":
@@ -164,6 +183,10 @@ func (p *input) nodeCause(kind string, figures map[string]string) []v1alpha1.Rem
 		} else {
 			// It is the node of another pod.
 			figures["node"] = ""
+		}
+	case "exists":
+		if strings.Contains(figures["errorText"], "mkdir: ") {
+			return codes.FolderExists
 		}
 	case "low port":
 		if strings.Contains(causeText(figures), "Bind to port") {
@@ -194,6 +217,12 @@ func (p *input) missingFile(figures map[string]string) []v1alpha1.Remedy {
 	if renamed.MatchString(causeText(figures)) {
 		return codes.RenamedByAnother
 	}
+	if mpi.Contains(tokenFolder, file) {
+		if p.Job.Kind == mpi.KindTrainJob {
+			return codes.NoTokenOfTrainJob
+		}
+		return codes.NoToken
+	}
 	if !p.Job.Launcher.RunsRanks && path.IsAbs(file) && createsIn(p.LauncherCommand(), path.Dir(file)) {
 		figures["folder"] = path.Dir(file)
 		return codes.FolderOnlyInLauncher
@@ -201,11 +230,35 @@ func (p *input) missingFile(figures map[string]string) []v1alpha1.Remedy {
 	if known := p.missingOnVolume(figures); known != nil {
 		return known
 	}
+	if name := p.initWriting(file); name != "" {
+		figures["container"], figures["folder"] = name, path.Dir(file)
+		return codes.FolderOfInitContainer
+	}
 	if ofOnePod.MatchString(file) && p.Job.Ranks() > 1 {
 		figures["folder"] = path.Dir(file)
 		return codes.FolderOfOnePod
 	}
 	return nil
+}
+
+// tokenFolder is where the kubelet mounts the API token of a pod's service account.
+const tokenFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// initWriting returns the init container that makes the folder of a file or writes there, in the pods of the ranks, whose main container has
+// no volume there; "" if there is none.
+func (p *input) initWriting(file string) string {
+	for _, role := range []mpi.Role{mpi.RoleWorker, mpi.RoleLauncher} {
+		spec := p.Template(role)
+		if !path.IsAbs(file) || role == mpi.RoleLauncher && !p.Job.Launcher.RunsRanks || facts.VolumeOf(spec, file) != "" {
+			continue
+		}
+		for _, c := range spec.InitContainers {
+			if createsIn(strings.Join(slices.Concat(c.Command, c.Args), " "), path.Dir(file)) {
+				return c.Name
+			}
+		}
+	}
+	return ""
 }
 
 // ofOnePod is a file in a folder that each pod has of its own, unless a volume is mounted there.

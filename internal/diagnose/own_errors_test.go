@@ -14,6 +14,7 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
 )
 
 // TestOwnErrors: the remedies of a program's own error follow from what it reports. All kinds of errors are tried.
@@ -57,21 +58,25 @@ func TestOwnErrors(t *testing.T) {
 		"TimeoutError: [Errno 110] Connection timed out":   {"network", "Check the address"},
 		"urllib.error.URLError: <urlopen error timed out>": {"network", "Check the address"},
 		"Traceback (most recent call last):\n  File \"/app/a.py\", line 9, in <module>\n    x = load(\"/data/a.json\")\n  File \"/app/a.py\", line 4, in load\n    return json.load(file)\n           ^^^^^^^\n  File \"/usr/lib/python3.11/json/__init__.py\", line 293, in load\n    return loads(fp.read(),\njson.decoder.JSONDecodeError: Expecting value: line 2 column 1 (char 7)": {"text", "Check /data/a.json:"},
-		"json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)":       {"text", "Check what the program reads"},
-		"sh: 1: cd: can't cd to /workspace/run":                                         {"file", "Check the path of /workspace/run."},
-		"/scripts/run.sh: 3: cannot open /data/part-3.csv: No such file":                {"file", "Check the path of /data/part-3.csv."},
-		"/scripts/run.sh: line 3: /data/part-3.csv: No such file or directory":          {"file", "Check the path of /data/part-3.csv."},
-		"/scripts/run.sh: 4: cannot create /results/a/log: Directory nonexistent":       {"file", "Check the path of /results/a/log."},
-		"/scripts/run.sh: 6: Syntax error: end of file unexpected (expecting \"fi\")":   {"script", "Correct the shell script"},
-		"Error: 1e9 is no number (Usage: pi [INTERVALS])":                               {"arguments", "Correct the arguments"},
-		"sh: 1: Syntax error: Unterminated quoted string":                               {"script", "Correct the shell script"},
-		"/work/run.sh: line 3: syntax error near unexpected token `done'":               {"script", "Correct the shell script"},
-		"SyntaxError: invalid syntax":                                                   {"source", "Correct the script"},
-		"OSError: [Errno 24] Too many open files: '/data/1'":                            {"files", "If the command sets a limit"},
-		"ValueError: shard 2 has no rows":                                               {"", "This is an error of the program itself:"},
-		"KeyError: 'loss'":                                                              {"", "This is an error of the program itself:"},
-		"ValueError: Cannot load file containing pickled data when allow_pickle=False":  {"array file", "pointer of Git LFS"},
-		"_pickle.UnpicklingError: invalid load key, 'v'.":                               {"array file", "pointer of Git LFS"},
+		"json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)":      {"text", "Check what the program reads"},
+		"sh: 1: cd: can't cd to /workspace/run":                                        {"file", "Check the path of /workspace/run."},
+		"/scripts/run.sh: 3: cannot open /data/part-3.csv: No such file":               {"file", "Check the path of /data/part-3.csv."},
+		"/scripts/run.sh: line 3: /data/part-3.csv: No such file or directory":         {"file", "Check the path of /data/part-3.csv."},
+		"/scripts/run.sh: 4: cannot create /results/a/log: Directory nonexistent":      {"file", "Check the path of /results/a/log."},
+		"/scripts/run.sh: 6: Syntax error: end of file unexpected (expecting \"fi\")":  {"script", "Correct the shell script"},
+		"Error: 1e9 is no number (Usage: pi [INTERVALS])":                              {"arguments", "Correct the arguments"},
+		"sh: 1: Syntax error: Unterminated quoted string":                              {"script", "Correct the shell script"},
+		"/work/run.sh: line 3: syntax error near unexpected token `done'":              {"script", "Correct the shell script"},
+		"SyntaxError: invalid syntax":                                                  {"source", "Correct the script"},
+		"OSError: [Errno 24] Too many open files: '/data/1'":                           {"files", "If the command sets a limit"},
+		"ValueError: shard 2 has no rows":                                              {"", "This is an error of the program itself:"},
+		"KeyError: 'loss'":                                                             {"", "This is an error of the program itself:"},
+		"ValueError: Cannot load file containing pickled data when allow_pickle=False": {"array file", "pointer of Git LFS"},
+		"_pickle.UnpicklingError: invalid load key, 'v'.":                              {"array file", "pointer of Git LFS"},
+		"taskset: failed to set pid 97's affinity: Invalid argument":                   {"affinity", "Remove taskset or numactl"},
+		"libnuma: Warning: cpu argument 16-31 is out of range\nsched_setaffinity: Invalid argument\nerror: sched_setaffinity: Invalid argument": {"affinity", "Remove taskset or numactl"},
+		"mkdir: cannot create directory \u2018/tmp/run-17\u2019: File exists":                                                                   {"exists", "Write mkdir -p, which allows that /tmp/run-17 exists"},
+		"mkdir: can't create directory '/tmp/run-17': File exists":                                                                              {"exists", "Write mkdir -p, which allows that /tmp/run-17 exists"},
 		"KeyError: 'digits-small\\n'":                                                   {"blank at the end", "ends with a line end"},
 		"bash: line 1: export: `-np': not a valid identifier":                           {"joined lines", "in place of >"},
 		"ValueError: expected 'adam', got 'sgd' instead":                                {"", "This is an error of the program itself:"},
@@ -359,6 +364,20 @@ func TestOwnCauses(t *testing.T) {
 		"a folder that each pod has": {"FileNotFoundError: [Errno 2] No such file or directory: '/tmp/train.csv'", func(s *scene) {
 			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "python3", "train.py"}
 		}, "each pod has its own /tmp"},
+		"a folder of an init container": {"FileNotFoundError: [Errno 2] No such file or directory: '/tmp/data/train.csv'", func(s *scene) {
+			s.job.Workers.Template.Spec.InitContainers = []corev1.Container{{Name: "download", Command: []string{"sh", "-c", "mkdir -p /tmp/data && seq 1 1000 > /tmp/data/train.csv"}}}
+		}, "Mount one emptyDir at /tmp/data in init container download and in the container of the ranks"},
+		"a token": {"FileNotFoundError: [Errno 2] No such file or directory: '/var/run/secrets/kubernetes.io/serviceaccount/token'", func(*scene) {}, "pods of jobs have no token by default"},
+		"a token of a TrainJob": {"FileNotFoundError: [Errno 2] No such file or directory: '/var/run/secrets/kubernetes.io/serviceaccount/token'", func(s *scene) {
+			s.job.Kind = mpi.KindTrainJob
+			s.job.Recorded.Finish = &mpi.Finish{Reason: "Failed", At: mpitest.Now}
+		}, "A patch that names the account mounts it."},
+		"what pickle read":            {"_pickle.UnpicklingError: invalid load key, 'v'.", func(*scene) {}, "Check the file that the program reads:"},
+		"a file that the call opens":  {"Traceback (most recent call last):\n  File \"/app/train.py\", line 9, in <module>\n    model = pickle.load(open(\"/app/model.pkl\", \"rb\"))\n            ^^^^^^\n_pickle.UnpicklingError: invalid load key, 'v'.", func(*scene) {}, "Check /app/model.pkl:"},
+		"a file that the error names": {"PIL.UnidentifiedImageError: cannot identify image file '/data/1.png'", func(*scene) {}, "Check /data/1.png:"},
+		"a dash of a document": {"train.py: error: unrecognized arguments: \u2013\u2013epochs 3", func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "python3", "train.py", "\u2013\u2013epochs", "3"}
+		}, "\u2013\u2013epochs was copied from a document"},
 		"a small volume": {"OSError: [Errno 28] No space left on device", func(s *scene) {
 			s.job.Workers.Template.Spec.Volumes = []corev1.Volume{
 				{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: new(resource.MustParse("16Mi"))}}},

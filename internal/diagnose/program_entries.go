@@ -46,6 +46,9 @@ func (p *input) missingProgram(entry codes.Entry, pods []facts.Pod, values map[s
 	if _, err := strconv.Atoi(values["program"]); err == nil {
 		return codes.NumberAsProgram
 	}
+	if mpi.IsCopied(values["program"]) {
+		return codes.CopiedCharacter
+	}
 	inLauncher := values["where"] == "the launcher"
 	if isWorker := len(pods) > 0 && pods[0].Role == mpi.RoleWorker; isWorker && path.Base(values["program"]) == "sshd" {
 		return codes.ServerMissing

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -148,6 +149,10 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 	}
 	if slices.Contains(withoutServer, s.Code) && !p.Job.UsesAgent() && p.Job.Workers.ServesNothing() {
 		entry, figures["setting"] = codes.NoServerOnWorkers, quotedText(facts.CommandOf(p.Template(mpi.RoleWorker)))
+		if containers := p.Template(mpi.RoleWorker).Containers; len(containers) > 1 {
+			entry, figures["container"] = codes.NoServerInFirstContainer, containers[0].Name
+			figures["others"] = strings.Join(containerNames(containers[1:]), ", ")
+		}
 		entry.Code = s.Code
 	}
 	if entry.Summary == codes.ComponentMissing.Summary && slices.Contains(frameworks, figures["component"]) {
@@ -163,6 +168,14 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 		entry = p.refusedEntry(entry, figures)
 	}
 	return p.executedEntry(entry, s, figures)
+}
+
+func containerNames(containers []corev1.Container) []string {
+	names := make([]string, len(containers))
+	for i, c := range containers {
+		names[i] = c.Name
+	}
+	return names
 }
 
 // refusedEntry returns the definition for a command that MPI's launcher refuses, by the words of that command.

@@ -216,6 +216,9 @@ var errorLines = []errorLine{
 	plainError,
 	{text: ": error: ", pattern: regexp.MustCompile(`^(?P<error>[\w./-]+: error: .+)$`)},
 	{text: "NVML", pattern: regexp.MustCompile(`^(?P<error>Failed to initialize NVML: .+)$`)},
+	// mkdir and others, after which scripts often continue, and taskset.
+	{text: "File exists", pattern: regexp.MustCompile(`^(?P<error>.*\S: File exists)$`), passing: true},
+	{text: "taskset: ", pattern: regexp.MustCompile(`^(?P<error>taskset: .*affinity: .+)$`)},
 	// Shells, of a script, which mostly continues after an error.
 	{text: ": ", pattern: regexp.MustCompile(`^` + scriptLine + `(?P<error>.+)$`)},
 }

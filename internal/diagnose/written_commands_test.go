@@ -1,0 +1,36 @@
+package diagnose_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// TestFoldedScript: a script whose lines YAML has joined never starts MPI.
+func TestFoldedScript(t *testing.T) {
+	check(t, map[string]expect{
+		"workers-idle-folded-script": {codes.WorkersIdle, reportedSuccess("", "sh", "-c", "set -e export INTERVALS=100000000 mpirun pi echo finished\n").with(
+			launcherLeft(agentapi.Summary{ExitCode: new(int32(0)), HostsExpected: 2, HostsIdle: 2}, 0))},
+	})
+}
+
+// TestFirstContainerIsAnother: the containers of a worker are named where the first one is not that of the program.
+func TestFirstContainerIsAnother(t *testing.T) {
+	const log = ruler + "The value of the MCA parameter \"plm_rsh_agent\" was set to a path\nthat could not be found:\n\n  plm_rsh_agent: ssh : rsh\n\nPlease either unset the parameter, or check that the path is correct" + ruler
+	check(t, map[string]expect{
+		"first-container-is-an-exporter": {codes.SSHMissing, failed(243, log, func(j *mpi.Job) {
+			spec := &j.Workers.Template.Spec
+			spec.Containers = append([]corev1.Container{{Name: "metrics-exporter", Command: []string{"sh", "-c", "while true; do sleep 5; done"}}}, spec.Containers...)
+		})},
+	})
+}
+
+// TestDashOfADocument: an option with a typographic dash is taken as the program.
+func TestDashOfADocument(t *testing.T) {
+	const log = ruler + "mpirun was unable to find the specified executable file, and therefore\ndid not launch the job.  This error was first reported for process\nrank 0; it may have occurred for other processes as well.\n\nNOTE: A common cause for this error is misspelling a mpirun command\n      line parameter option (remember that mpirun interprets the first\n      unrecognized command line token as the executable).\n\nNode:       pi-worker-1\nExecutable: \u2013np" + ruler
+	check(t, map[string]expect{"dash-of-a-document": {codes.ProgramMissing, failed(134, log)}})
+}
