@@ -169,7 +169,7 @@ func (p *input) copiedWord() string {
 	return mpi.CopiedWord(slices.Concat(main[0].Command, main[0].Args))
 }
 
-// nodeCause is ownCause for errors that follow from the node, the rights of the pod, its network or the ranks beside one in it.
+// nodeCause is ownCause for errors that follow from the node, the rights of the pod, its network or its other ranks.
 func (p *input) nodeCause(kind string, figures map[string]string) []v1alpha1.Remedy {
 	switch kind {
 	case "GPU driver":

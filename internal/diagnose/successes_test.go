@@ -55,6 +55,7 @@ NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.
 		"pipe-closed-in-a-script":    {codes.RankFailed, reportedSuccess("mpirun: SIGPIPE detected on fd 13 - aborting\nmpirun: abort is already in progress", "sh", "/app/run.sh")},
 		"exception-logged-last":      {codes.RankFailed, reportedSuccess(loggedTraceback+loggedTraceback[strings.Index(loggedTraceback, "Trace"):], "mpirun", "train")},
 		"exception-logged-last-tags": {codes.RankFailed, reportedSuccess("[1,0]<stdout>:done\n[1,1]<stderr>:Traceback (most recent call last):\n[1,1]<stderr>:  File \"/app/a.py\", line 3, in <module>\n[1,1]<stderr>:    main()\n[1,1]<stderr>:ValueError: no rows\nmpi-agent: all ranks ended", "mpirun", "train")},
+		"exception-logged-by-ranks":  {codes.RankFailed, reportedSuccess("done\nTraceback (most recent call last):\nTraceback (most recent call last):\n  File \"/app/a.py\", line 3, in <module>\n  File \"/app/a.py\", line 3, in <module>\nValueError: no rows\nValueError: no rows", "mpirun", "train")},
 	})
 	for name, log := range map[string]string{
 		"another line follows":        loggedTraceback + "continuing with the next file",

@@ -34,16 +34,17 @@ func EndsWithTraceback(lines []string) *ErrorLine {
 }
 
 // tracebackOf returns the index of the line with which the traceback begins that ends at a line; -1 if there is none: all lines between have
-// the same tag, and are indented as those of a traceback are.
+// the same tag, and are indented as those of a traceback are, or are the same exception of another rank.
 func tracebackOf(lines []string, end int) int {
 	tag := RankTag.FindString(lines[end])
+	exception := strings.TrimRight(lines[end], " \r")[len(tag):]
 	for i := end - 1; i >= 0; i-- {
 		text, same := strings.CutPrefix(strings.TrimRight(lines[i], " \r"), tag)
 		switch {
 		case !same:
 		case text == tracebackBegins:
 			return i
-		case !strings.HasPrefix(text, "  "):
+		case text != exception && !strings.HasPrefix(text, "  "):
 			return -1
 		}
 	}
