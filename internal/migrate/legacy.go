@@ -44,6 +44,7 @@ func ToV2beta1(from map[string]any, options Options) (Result, field.ErrorList) {
 		c.replicated()
 	}
 	c.policy(version)
+	c.discovery()
 	c.tell(Changed, "", "", "the agent starts the ranks instead of \"kubectl exec\"; the launcher needs no kubectl and no rights for it")
 	if len(c.errs) > 0 {
 		return Result{}, c.errs
@@ -243,6 +244,33 @@ func (c *toV2beta1) policy(version string) {
 		c.tell(Changed, "", "spec.runPolicy.backoffLimit", "set to 0: in v1 a job with restartPolicy Never failed with its launcher; the default in v2beta1 is 6 retries")
 	}
 	set(c.spec, "runPolicy", policy)
+}
+
+// discovery gives elastic Horovod the slots of each host, which discover_hosts.sh of v1 printed: that of v2beta1 prints hosts only, and without
+// slots horovodrun starts no ranks.
+func (c *toV2beta1) discovery() {
+	containers := entries(look(c.spec, "mpiReplicaSpecs", "Launcher", "template", "spec")["containers"])
+	if len(containers) == 0 {
+		return
+	}
+	const script, option = "discover_hosts.sh", "--slots-per-host"
+	text := strings.Join(words(texts(containers[0]["command"]), texts(containers[0]["args"])), " ")
+	if !strings.Contains(text, script) || strings.Contains(text, option) {
+		return
+	}
+	slots, found := c.spec["slotsPerWorker"]
+	if !found {
+		slots = 1
+	}
+	for _, name := range []string{"command", "args"} {
+		list, _ := containers[0][name].([]any)
+		if i := slices.Index(list, any("--host-discovery-script")); i >= 0 {
+			containers[0][name] = slices.Insert(slices.Clone(list), i, any(option), any(fmt.Sprint(slots)))
+			c.tell(Changed, "", launcherPod+firstOf+"."+name, "%s %v is added: %s prints no slots in v2beta1", option, slots, script)
+			return
+		}
+	}
+	c.tell(Todo, launcherPod+firstOf+".command", "", "%s prints no slots in v2beta1: add %s %v to the options of horovodrun", script, option, slots)
 }
 
 // alpha1 converts v1alpha1, which had one template for launcher and workers, and counted processing units.

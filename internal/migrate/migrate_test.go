@@ -75,6 +75,8 @@ func TestConversions(t *testing.T) {
 		"all-fields":              {file: "all-fields.in.yaml"},
 		"horovod-one-worker":      {file: "horovod-one-worker.in.yaml", options: Options{Used: base(t)}},
 		"v1":                      {file: "v1.in.yaml"},
+		"v1-elastic":              {file: "v1-elastic.in.yaml"},
+		"v1-elastic-script":       {file: "v1-elastic-script.in.yaml"},
 		"v1alpha2":                {file: "v1alpha2.in.yaml"},
 		"v1alpha1-gpus":           {file: "v1alpha1-gpus.in.yaml"},
 		"v1alpha1-replicas":       {file: "v1alpha1-replicas.in.yaml", options: Options{Name: "renamed"}},
