@@ -25,7 +25,7 @@ GANGS ?=
 SUITE ?=
 # How many end-to-end tests run at once. They wait more than they compute; what computes, ranks, they count themselves.
 PARALLEL ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
-# Set: `make e2e` gives each namespace a default queue, so that Kueue admits all jobs (WITH=kueue,trainer).
+# Set: `make e2e` gives each namespace a default queue, so that Kueue admits all jobs (WITH=kueue,trainer); topology: and selects their nodes (TAS).
 QUEUED ?=
 # How often `make e2e` repeats a test that failed, if at most three did. The summary names it as failed although it passes then.
 RETRY ?= 1
@@ -202,8 +202,10 @@ e2e: SAMPLES := $(if $(findstring rograms,$(SUITE)),openmpi pytorch deepspeed te
 # Kubeflow Trainer v2.3 needs Kubernetes 1.33 and v2.1 1.31; without it the tests of TrainJobs are skipped.
 e2e: WITH := $(if $(filter 1.29,$(KUBERNETES)),none,$(if $(filter 1.31,$(KUBERNETES)),trainer=v2.1.0,trainer))
 e2e: $(if $(KUBECONFIG),,deploy $(if $(findstring rometheus,$(SUITE)),load-prometheus)) $(BIN)/kubectl-odh-mpijob $(BIN)/gotestsum ## Test on a real cluster with real MPI; SUITE picks tests by name, RETRY=0 repeats none that fails.
-	@KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) QUEUED=$(QUEUED) \
+	@mkdir -p .bench/tests; passed='.bench/tests/$(if $(QUEUED),$(if $(filter topology,$(QUEUED)),topology,queued),$(if $(filter native,$(GANGS)),native,plain))@$(VERSION)'@$$(date -u +%s).json; \
+	  KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) QUEUED=$(QUEUED) GANGS=$(GANGS) \
 	  gotestsum --format standard-verbose $(if $(filter-out 0,$(RETRY)),--rerun-fails=$(RETRY) --rerun-fails-max-failures=3) --packages ./test/e2e \
+	  --jsonfile-timing-events "$$passed" \
 	  -- -count=1 -timeout 60m -parallel $(PARALLEL) $(if $(SUITE),-run '(?i)$(SUITE)')
 
 .PHONY: pages-e2e

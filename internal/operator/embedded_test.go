@@ -415,8 +415,8 @@ func TestEmbeddedGoesOnAfterARestart(t *testing.T) {
 	}
 }
 
-// TestEmbeddedPutsBackWhatIsNotPlaced: where a pod finds no node after all, the others go too, though their launcher runs;
-// and their room is others'.
+// TestEmbeddedPutsBackWhatIsNotPlaced: if a pod of a job finds no node after all, its other pods are deleted, although their launcher runs,
+// and another job gets their nodes.
 func TestEmbeddedPutsBackWhatIsNotPlaced(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)

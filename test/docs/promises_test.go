@@ -1,15 +1,27 @@
 package docs
 
 import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 var (
 	testName = regexp.MustCompile("\\b(Test[A-Z]\\w+)( `\\*`)?")
-	testFunc = regexp.MustCompile(`(?ms)^func (Test[A-Z]\w+)\(.*?^}`)
+	testFunc = regexp.MustCompile(`(?ms)((?:^//[^\n]*\n)*)^func (Test[A-Z]\w+)\(.*?^}`)
 )
 
 // ofBothKinds are tests whose jobs of both kinds are made by other functions.
@@ -21,15 +33,43 @@ var cellNote = regexp.MustCompile(`^[a-z ]+: `)
 // notTested is the text of a cell of the tables of promises that names no test.
 const notTested = "not tested"
 
-// promisedTest is a test function with the path of its file.
-type promisedTest struct{ path, body string }
+const (
+	promisesPage = root + "/docs/promises.md"
+	// recordedTests is when each test has last passed, by its name and by how it was run: what TestPromises -update read of the files below.
+	recordedTests = root + "/docs/promises.json"
+	// passedTests is where make e2e writes which tests passed: a file for each run, with the way, the commit and the time in its name.
+	passedTests = root + "/.bench/tests/*@*@*.json"
+	// seenByTests is the title of the table of what tests see.
+	seenByTests = "\n## What each test sees\n"
+)
 
-// TestPromises: the cells of the tables of promises name tests, and these tests run where and for what the cell says.
+// ways are how tests are run on the one-machine cluster, as make e2e names them, and what that is in the table.
+var ways = []struct{ name, text string }{{"plain", ""}, {"native", "with PodGroups "}, {"queued", "in a queue "}, {"topology", "with TAS "}}
+
+// promisedTest is a test function with the path of its file and its comment.
+type promisedTest struct{ path, comment, body string }
+
+// passed is when a test has passed, and the commit of the operator.
+type passed struct {
+	Time    time.Time `json:"time"`
+	Version string    `json:"version"`
+}
+
+// TestPromises: the cells of the tables of promises name tests, and these tests run where and for what the cell says. The page has what each
+// sees, from its comment, and when it has passed; -update writes this.
 func TestPromises(t *testing.T) {
-	exist := testSources(t)
+	exist, anywhere := testSources(t), testsRunAnywhere(t)
+	page := read(t, promisesPage)
+	promises, seen, found := strings.Cut(page, seenByTests)
+	if !found {
+		t.Fatalf("%s has no title %q", promisesPage, strings.TrimSpace(seenByTests))
+	}
 	var columns []string
-	tables, rows, untested := map[string]bool{}, 0, 0
-	for line := range strings.Lines(read(t, root+"/docs/promises.md")) {
+	tables, named, rows, untested := map[string]bool{}, map[string]bool{}, 0, 0
+	for _, match := range testName.FindAllStringSubmatch(promises, -1) {
+		named[match[1]] = true
+	}
+	for line := range strings.Lines(promises) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
@@ -56,7 +96,7 @@ func TestPromises(t *testing.T) {
 				t.Errorf("%s, %s: %q is neither names of tests nor %q", cells[0], column, cell, notTested)
 			}
 			for _, found := range testName.FindAllStringSubmatch(cell, -1) {
-				for _, wrong := range exist[found[1]].faults(found[1], column, found[2] != "") {
+				for _, wrong := range exist[found[1]].faults(found[1], column, found[2] != "", anywhere) {
 					t.Errorf("%s, %s: %s %s", cells[0], column, found[1], wrong)
 				}
 			}
@@ -70,23 +110,184 @@ func TestPromises(t *testing.T) {
 	if rows < 20 || untested > 0 {
 		t.Errorf("the tables have %d rows, and %d cells without a test", rows, untested)
 	}
+
+	record := recordedPasses(t, named)
+	intro, _, _ := strings.Cut(strings.TrimLeft(seen, "\n"), "\n\n")
+	var table strings.Builder
+	table.WriteString(strings.TrimSpace(intro) + "\n\n| test | what it sees | last passed |\n|---|---|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		test := exist[name]
+		sees, err := test.sees(name)
+		if err != nil {
+			t.Errorf("%s: %v", test.path, err)
+			continue
+		}
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", name, strings.ReplaceAll(sees, "|", "\\|"), test.lastPassed(record[name]))
+	}
+	if want := promises + seenByTests + "\n" + table.String(); page != want {
+		if !*update {
+			t.Fatalf("%s is out of date: go test ./test/docs -run TestPromises -update", promisesPage)
+		}
+		if err := os.WriteFile(promisesPage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
-// faults returns why a test does not prove a promise of a column; isMarked is whether the cell says that it runs on an API server alone.
-func (p promisedTest) faults(name, column string, isMarked bool) (wrong []string) {
+// sees returns what a test sees: the first paragraph of its comment, which starts with the test's name and a colon.
+func (p promisedTest) sees(name string) (string, error) {
+	var lines []string
+	for line := range strings.Lines(p.comment) {
+		text := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "//"))
+		if text == "" {
+			break
+		}
+		lines = append(lines, text)
+	}
+	text, found := strings.CutPrefix(strings.Join(lines, " "), name+": ")
+	if !found || !strings.HasSuffix(text, ".") {
+		return "", fmt.Errorf("the comment of %s must start with %q and what the test sees, and end with a period: it is in docs/promises.md", name, name+": ")
+	}
+	if strings.HasPrefix(text, "the same") || strings.Contains(text, "does the same") {
+		return "", fmt.Errorf("the comment of %s must say what the test sees without that of another test: it is in docs/promises.md", name)
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:], nil
+}
+
+// isE2E reports whether the test runs on the one-machine cluster.
+func (p promisedTest) isE2E() bool { return strings.HasPrefix(p.path, root+"/test/e2e/") }
+
+// lastPassed returns when a test has last passed in each way, for its cell.
+func (p promisedTest) lastPassed(record map[string]passed) string {
+	if !p.isE2E() {
+		return "in each `make unit`"
+	}
+	var all []string
+	for _, way := range ways {
+		if when, has := record[way.name]; has {
+			all = append(all, fmt.Sprintf("%s%s (%s)", way.text, when.Time.Format(time.DateOnly), when.Version))
+		}
+	}
+	return cmp.Or(strings.Join(all, ", "), "not recorded")
+}
+
+// recordedPasses returns when tests have passed, by their names and by how they were run. With -update it first adds the latest runs of make
+// e2e on this machine to the record, and removes tests that are not named.
+func recordedPasses(t *testing.T, named map[string]bool) map[string]map[string]passed {
+	t.Helper()
+	record := map[string]map[string]passed{}
+	before, err := os.ReadFile(recordedTests)
+	if err == nil {
+		err = json.Unmarshal(before, &record)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("read %s: %v", recordedTests, err)
+	}
+	if !*update {
+		return record
+	}
+	runs, err := filepath.Glob(passedTests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range runs {
+		parts := strings.Split(filepath.Base(path), "@")
+		for name, when := range passesIn(t, path) {
+			if !named[name] || !when.After(record[name][parts[0]].Time) {
+				continue
+			}
+			if record[name] == nil {
+				record[name] = map[string]passed{}
+			}
+			record[name][parts[0]] = passed{when, parts[1]}
+		}
+	}
+	maps.DeleteFunc(record, func(name string, _ map[string]passed) bool { return !named[name] })
+	text, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(recordedTests, append(text, '\n'), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return record
+}
+
+// passesIn returns the tests that have passed in a run of gotestsum, each at its first try.
+func passesIn(t *testing.T, path string) map[string]time.Time {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	all, failed := map[string]time.Time{}, map[string]bool{}
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		var event struct {
+			Time         time.Time
+			Action, Test string
+		}
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			t.Fatalf("read %s: %v", path, err)
+		}
+		switch event.Action {
+		case "pass":
+			all[event.Test] = event.Time.UTC().Truncate(time.Second)
+		case "fail":
+			failed[event.Test] = true
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatalf("read %s: %v", path, err)
+	}
+	maps.DeleteFunc(all, func(name string, _ time.Time) bool { return failed[name] })
+	return all
+}
+
+// testsRunAnywhere are the tests that make test also runs where Kubernetes' scheduler or Kueue places the jobs.
+func testsRunAnywhere(t *testing.T) []string {
+	t.Helper()
+	text := read(t, root+"/hack/test.sh")
+	found := regexp.MustCompile(`(?m)^\s*everywhere='([\w|]+)'$`).FindStringSubmatch(text)
+	if found == nil {
+		t.Fatal("hack/test.sh has no list everywhere")
+	}
+	for _, how := range []string{"GANGS=native", "QUEUED=1", "QUEUED=topology"} {
+		runs := false
+		for line := range strings.Lines(text) {
+			runs = runs || strings.Contains(line, "make e2e ") && strings.Contains(line, how+" ") && strings.Contains(line, "$everywhere")
+		}
+		if !runs {
+			t.Errorf("hack/test.sh does not run the tests of everywhere with %s", how)
+		}
+	}
+	var names []string
+	for name := range strings.SplitSeq(found[1], "|") {
+		names = append(names, "Test"+name)
+	}
+	return names
+}
+
+// faults returns why a test does not prove a promise of a column; isMarked is whether the cell says that it runs on an API server alone, and
+// anywhere are the tests that run however the cluster places jobs.
+func (p promisedTest) faults(name, column string, isMarked bool, anywhere []string) (wrong []string) {
 	if p.body == "" {
 		return []string{"does not exist"}
 	}
-	isE2E := strings.HasPrefix(p.path, root+"/test/e2e/")
+	isE2E := p.isE2E()
 	isNative := strings.Contains(p.body, "nativeGangs(t)")
+	isAnywhere := slices.Contains(anywhere, name)
 	for text, is := range map[string]bool{
 		"runs on an API server, and is not marked":       !isE2E && !isMarked,
 		"runs on the one-machine cluster, and is marked": isE2E && isMarked,
 		"only runs on request":                           strings.Contains(p.body, "whenAsked("),
 		"needs Kubernetes' PodGroups":                    isNative && !strings.HasSuffix(column, "PodGroups"),
-		"does not need Kubernetes' PodGroups":            !isNative && strings.HasSuffix(column, "PodGroups"),
-		"has no queue":                                   strings.HasSuffix(column, "queue") && !strings.Contains(p.body, "queueIn(") && !strings.Contains(p.body, "LabelQueue"),
+		"does not need Kubernetes' PodGroups":            !isNative && !isAnywhere && strings.HasSuffix(column, "PodGroups"),
+		"has no queue":                                   strings.HasSuffix(column, "queue") && !isAnywhere && !strings.Contains(p.body, "queueIn(") && !strings.Contains(p.body, "LabelQueue"),
 		"needs Kueue":                                    !strings.HasSuffix(column, "queue") && strings.Contains(p.body, "queueIn("),
+		"does not use TAS":                               strings.HasSuffix(column, "TAS") && !isAnywhere && !strings.Contains(p.body, "newTopologyQueue("),
 		"has no TrainJob":                                strings.HasPrefix(column, "TrainJob") && !strings.Contains(strings.ToLower(p.body), "trainjob") && !slices.Contains(ofBothKinds, name),
 	} {
 		if is {
@@ -113,8 +314,8 @@ func testSources(t *testing.T) map[string]promisedTest {
 	exist := map[string]promisedTest{}
 	for _, path := range files(t, "_test.go") {
 		for _, found := range testFunc.FindAllStringSubmatch(read(t, path), -1) {
-			if old := exist[found[1]]; old.path == "" || strings.HasPrefix(path, root+"/test/e2e/") {
-				exist[found[1]] = promisedTest{path, found[0]}
+			if old := exist[found[2]]; old.path == "" || strings.HasPrefix(path, root+"/test/e2e/") {
+				exist[found[2]] = promisedTest{path, found[1], strings.TrimPrefix(found[0], found[1])}
 			}
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-var update = flag.Bool("update", false, "write the questions of docs/index.md")
+var update = flag.Bool("update", false, "write the questions of docs/index.md and the tests of docs/promises.md")
 
 // A page of the site, in the order of the navigation.
 type page struct{ section, path, question string }

@@ -141,8 +141,8 @@ func TestCheckpointWithinGracePeriod(t *testing.T) {
 
 var rankOn = regexp.MustCompile(`(?m)^rank (\d+) of (\d+) on (\S+)$`)
 
-// TestAnyMPIWithoutSSHD: every slot of every worker gets its rank, in a namespace that enforces restricted, as a
-// user without an entry in passwd.
+// TestAnyMPIWithoutSSHD: jobs with Open MPI 4 and 5, MPICH and Intel MPI start a rank for each slot of each worker, in images without SSH,
+// in a namespace that enforces restricted, as a user without an entry in passwd.
 func TestAnyMPIWithoutSSHD(t *testing.T) {
 	t.Parallel()
 	for _, with := range implementations {

@@ -19,8 +19,8 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// TestWhoDidIt: people who may no more than edit in a namespace create, suspend, change, resume and delete jobs of both
-// kinds; the reports name them, and nobody whom they write down.
+// TestWhoDidIt: users with the role edit create, suspend, change, resume and delete jobs of both kinds. The reports name them, and never
+// someone whom a user wrote into the job.
 func TestWhoDidIt(t *testing.T) {
 	notQueued(t, "TestQueueKeepsSuspendedJobsOut")
 	t.Parallel()

@@ -14,7 +14,8 @@ import (
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 )
 
-// TestDeletedMPIJobRunsAgain clones and compares a deleted MPIJob by its report.
+// TestDeletedMPIJobRunsAgain: a deleted MPIJob is shown, cloned and compared by its report, which contains no secrets; the clone computes
+// pi again.
 func TestDeletedMPIJobRunsAgain(t *testing.T) {
 	parallel(t, 2)
 	needCommandLine(t)
@@ -25,7 +26,8 @@ func TestDeletedMPIJobRunsAgain(t *testing.T) {
 	againDeleted(t, s, "mpijob/pi", "pi is approximately 3.14159")
 }
 
-// TestDeletedTrainJobRunsAgain does the same with a TrainJob. Its runtime changes meanwhile.
+// TestDeletedTrainJobRunsAgain: a deleted TrainJob is shown, cloned and compared by its report, which contains no secrets; the clone
+// computes pi again, and a note says that the runtime has changed.
 func TestDeletedTrainJobRunsAgain(t *testing.T) {
 	parallel(t, 2)
 	needCommandLine(t)

@@ -13,8 +13,8 @@ import (
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
-// TestLogsStayWhenPodsAreGone reads the logs of all pods of a job that has succeeded: after its workers are deleted, after all pods are,
-// and after the job is.
+// TestLogsStayWhenPodsAreGone: the logs of all pods of an MPIJob that has succeeded can be read after its workers are deleted, after all
+// pods are, and after the job is, with secrets masked.
 func TestLogsStayWhenPodsAreGone(t *testing.T) {
 	parallel(t, 2)
 	needCommandLine(t)
@@ -62,7 +62,7 @@ func TestLogsStayWhenPodsAreGone(t *testing.T) {
 	check("without the job")
 }
 
-// TestTrainJobsLogsStay reads the logs of a TrainJob that has succeeded and was deleted.
+// TestTrainJobsLogsStay: the logs of a TrainJob that has succeeded can be read after it is deleted.
 func TestTrainJobsLogsStay(t *testing.T) {
 	parallel(t, 2)
 	needCommandLine(t)

@@ -55,8 +55,9 @@ func connected(job client.Object, names string) {
 	job.SetAnnotations(map[string]string{mpi.AnnotationConnections: names})
 }
 
-// TestConnectionReachesRanks: every rank of an MPIJob, the workers' too, has the variables of a connection that comes
-// after the job. Meanwhile the job's report says that it is missing. The secret part is told nowhere.
+// TestConnectionReachesRanks: every rank of an MPIJob, also on workers, has the variables of a data connection whose Secret is created
+// after the job. Until then, the job's report names the missing Secret. Neither the report nor the operator's log contains the secret
+// values.
 func TestConnectionReachesRanks(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -95,7 +96,8 @@ func TestConnectionReachesRanks(t *testing.T) {
 	tellsNothing(t, "MPIJob", namespace, job.Name)
 }
 
-// TestConnectionReachesTrainJobsRanks: the same for launcher and workers of a TrainJob.
+// TestConnectionReachesTrainJobsRanks: the launcher and all workers of a TrainJob have the variables of a data connection. Neither the
+// report nor the operator's log contains the secret values.
 func TestConnectionReachesTrainJobsRanks(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -248,8 +250,8 @@ func kept(t *testing.T, job client.Object, folder string, hosts ...string) {
 	}
 }
 
-// TestResultsOutliveJob: each rank, on a user of OpenShift's under restricted, reads a claim that all pods share and
-// writes to it; the results are there when the job is gone.
+// TestResultsOutliveJob: each rank of an MPIJob, as a user ID that OpenShift assigns under the policy restricted, reads and writes a volume
+// that all pods share. The results are there when the job is deleted.
 func TestResultsOutliveJob(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -286,7 +288,8 @@ func podsPatched(t *testing.T, pod string) string {
 	return "  runtimePatches: [{manager: example.com/me, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: launcher, " + template + "}, {name: node, " + template + "}]}}}}]"
 }
 
-// TestTrainJobsResultsOutliveJob: the same for a TrainJob, which brings the claim into its runtime's pods.
+// TestTrainJobsResultsOutliveJob: each rank of a TrainJob, as a user ID that OpenShift assigns under the policy restricted, reads and
+// writes a volume that all pods share. The results are there when the job is deleted.
 func TestTrainJobsResultsOutliveJob(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)

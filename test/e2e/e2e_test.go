@@ -217,8 +217,18 @@ func takeRoom(t *testing.T, ranks int64) (leave func()) {
 	return leave
 }
 
-// newNamespace makes a namespace that lets only restricted pods in, and removes it at the end of the test.
+// newNamespace makes a namespace that lets only restricted pods in, and removes it at the end of the test. Its jobs are placed as QUEUED and
+// GANGS say.
 func newNamespace(t *testing.T) string {
+	t.Helper()
+	name := bareNamespace(t)
+	queueAll(t, name)
+	placeNatively(t, name)
+	return name
+}
+
+// bareNamespace is newNamespace without regard to QUEUED and GANGS.
+func bareNamespace(t *testing.T) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		GenerateName: "e2e-", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
@@ -232,7 +242,6 @@ func newNamespace(t *testing.T) string {
 		}
 		_ = api.Delete(context.Background(), namespace)
 	})
-	queueAll(t, namespace.Name)
 	return namespace.Name
 }
 

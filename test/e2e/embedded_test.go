@@ -57,8 +57,8 @@ func podless(t *testing.T, job *kubeflow.MPIJob) {
 	}
 }
 
-// TestEmbedded: a job of 9 pods with room for 5 has none, says so with the figures, and runs once there is room, though
-// the operator is killed while it waits.
+// TestEmbedded: a job of 9 pods with room for 5 has none, reports the figures, and runs once there is room, although the operator is killed
+// while it waits.
 func TestEmbedded(t *testing.T) {
 	embeddedGangs(t)
 	t.Parallel()
@@ -170,8 +170,8 @@ func TestEmbeddedLargeOne(t *testing.T) {
 	waitFor(t, large, "it succeeds", succeeded)
 }
 
-// TestEmbeddedPreemption: a job of a higher priority has a whole job of a lower one stopped, which comes back after it, and
-// whose report tells the story.
+// TestEmbeddedPreemption: a job of a higher priority stops a whole job of a lower one, which runs again after it, and whose timeline shows
+// why it was stopped.
 func TestEmbeddedPreemption(t *testing.T) {
 	embeddedGangs(t)
 	t.Parallel()
@@ -198,8 +198,8 @@ func TestEmbeddedPreemption(t *testing.T) {
 	}
 }
 
-// TestEmbeddedRace: a job for whose pods there is room, but that cannot all be placed all the same (by rules that the
-// operator does not know), is put back, and fails in the end.
+// TestEmbeddedRace: a job whose pods would fit, but cannot all be placed because of rules that the operator does not know, loses its pods
+// after its timeout, and fails in the end.
 func TestEmbeddedRace(t *testing.T) {
 	embeddedGangs(t)
 	t.Parallel()
@@ -217,7 +217,7 @@ func TestEmbeddedRace(t *testing.T) {
 	timesOut(t, job, codes.GangTimeout)
 }
 
-// TestEmbeddedTimeout: a job with a time limit of which no nodes can ever hold all pods fails when that has passed, with the figures.
+// TestEmbeddedTimeout: a job with a time limit whose pods no nodes can ever hold fails when the limit has passed, with the figures.
 func TestEmbeddedTimeout(t *testing.T) {
 	embeddedGangs(t)
 	t.Parallel()
@@ -230,7 +230,7 @@ func TestEmbeddedTimeout(t *testing.T) {
 	timesOut(t, job, codes.GangNeverFits)
 }
 
-// TestHalfPlacedJobWithAgentIsPutBack: mpirun in a launcher waits for a worker that finds no node until the operator puts the job back,
+// TestHalfPlacedJobWithAgentIsPutBack: a launcher's mpirun waits for a worker that finds no node until the operator puts the job back,
 // also if that is later than it gives up a worker that does not answer. The report shows the pod without a node meanwhile.
 func TestHalfPlacedJobWithAgentIsPutBack(t *testing.T) {
 	embeddedGangs(t)

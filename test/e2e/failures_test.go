@@ -127,16 +127,18 @@ func (s *shape) apply(job *kubeflow.MPIJob, want *explanation, whole bool) {
 	}
 }
 
-// TestFailures has real failures of real jobs explained by their reports, each in one of the shapes that people write, and
-// in all of them with FULL=1. Of a share, such as a quarter, one quarter is tried as MPIJobs and another as TrainJobs, if they are
-// tried as such.
+// TestFailures: jobs of both kinds fail for real in all known ways, and their reports explain each failure.
+//
+// Each failure has one of the shapes that people write, and all of them with FULL=1. Of a share, such as a quarter, one quarter is tried as
+// MPIJobs and another as TrainJobs, if they are tried as such.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	tryFailures(t, slices.DeleteFunc(failures(), failure.hangs), parallel)
 }
 
-// TestHangs is the same for programs that hang. These tests wait for more than they compute: one after the other they take the time
-// of a few of the other tests, which go on beside them.
+// TestHangs: programs of jobs of both kinds hang for real in all known ways, and the jobs' reports explain each.
+//
+// These tests wait for more than they compute: one after the other they take the time of a few of the other tests, which go on beside them.
 func TestHangs(t *testing.T) {
 	t.Parallel()
 	tryFailures(t, slices.DeleteFunc(failures(), func(f failure) bool { return !f.hangs() }), takeRoom)

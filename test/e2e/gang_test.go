@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -41,7 +42,7 @@ func nativeGangs(t *testing.T) {
 	}
 	known.Do(func() {
 		// The operator looks every half a minute whether the cluster has what it had not before.
-		probe := seated(newNamespace(t), "probe", "example.com/nobody-has-it", 1, "600")
+		probe := seated(bareNamespace(t), "probe", "example.com/nobody-has-it", 1, "600")
 		create(t, probe)
 		reported(t, "MPIJob", probe.Namespace, probe.Name, "the operator knows of PodGroups", func(status v1alpha1.JobReportStatus) error {
 			if status.Scheduling == nil || status.Scheduling.Backend != gang.PodGroup {
@@ -49,6 +50,27 @@ func nativeGangs(t *testing.T) {
 			}
 			return nil
 		})
+	})
+}
+
+// placeNatively has a test check at its end, if GANGS is native, that Kubernetes' scheduler placed the MPIJobs of a namespace by their PodGroups:
+// the tests then show what holds for jobs on such a cluster. The tests of gangs check this themselves.
+func placeNatively(t *testing.T, namespace string) {
+	t.Helper()
+	if os.Getenv("GANGS") != "native" || isQueued() || strings.HasPrefix(t.Name(), "TestGang") {
+		return
+	}
+	nativeGangs(t)
+	t.Cleanup(func() {
+		var reports v1alpha1.JobReportList
+		if err := api.List(context.Background(), &reports, client.InNamespace(namespace)); err != nil {
+			t.Errorf("list the reports: %v", err)
+		}
+		for _, report := range reports.Items {
+			if waited := report.Status.Waited; report.Spec.JobRef.Kind == kubeflow.Kind && waited != nil && waited.Backend != gang.PodGroup {
+				t.Errorf("MPIJob %s was placed by %s", report.Spec.JobRef.Name, waited.Backend)
+			}
+		}
 	})
 }
 
@@ -264,7 +286,7 @@ func webhooksAnswer(ctx context.Context) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
 }
 
-// TestGangNative: a job of 9 pods with room for 5 has none placed, says so with the figures, and runs once there is room.
+// TestGangNative: a job of 9 pods with room for 5 has no pod on a node, reports the figures, and runs once there is room.
 func TestGangNative(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()
@@ -276,8 +298,8 @@ func TestGangNative(t *testing.T) {
 	nineRun(t, seat, job)
 }
 
-// TestGangsInTurn: two jobs of which each would have half of the room run one after the other, though the operator is
-// killed in between.
+// TestGangsInTurn: two jobs of which each needs more than half of the room run one after the other, although the operator is killed in
+// between.
 func TestGangsInTurn(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()
@@ -300,7 +322,7 @@ func TestGangsInTurn(t *testing.T) {
 	}
 }
 
-// TestGangPutBack: a job that does not find its places in time loses its pods, of which none had a node, and is tried again.
+// TestGangPutBack: a job that finds no nodes in time loses its pods, of which none had a node, and is tried again.
 func TestGangPutBack(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()
@@ -329,7 +351,7 @@ func TestGangPutBack(t *testing.T) {
 	}
 }
 
-// TestGangPreemption: a job of a higher priority takes the places of another one as a whole, which comes back afterwards.
+// TestGangPreemption: a job of a higher priority takes the nodes of a whole other job, which runs again afterwards.
 func TestGangPreemption(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()
@@ -439,8 +461,8 @@ func TestGangUnlike(t *testing.T) {
 	})
 }
 
-// TestGangTimeout: a job that does not find its places in time is put back, and fails in the end. Of one that no nodes can ever hold, its
-// report says so.
+// TestGangTimeout: a job that finds no nodes in time loses its pods, and fails in the end. If no nodes can ever hold it, its report has
+// this as the cause.
 func TestGangTimeout(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()

@@ -111,7 +111,8 @@ func plainPod(t *testing.T, namespace, name string, command ...string) *corev1.P
 	return pod
 }
 
-// TestNetworkEnforcesPolicies connects between the pods of jobs of both kinds, of projects, and services.
+// TestNetworkEnforcesPolicies: a launcher of either kind reaches the workers of its job, the services of its namespace and the API server, but no other
+// job and no other namespace. A pod without a policy reaches no job.
 func TestNetworkEnforcesPolicies(t *testing.T) {
 	parallel(t, 5)
 	own, other := newNamespace(t), newNamespace(t)
@@ -241,6 +242,8 @@ func openNetwork(t *testing.T, namespace string) {
 	}
 }
 
+// TestMPIJobIsIsolated: an MPIJob has a NetworkPolicy before it has pods. It selects the job's launcher and workers, and is deleted with
+// the job.
 func TestMPIJobIsIsolated(t *testing.T) {
 	parallel(t, 4)
 	namespace := newNamespace(t)
@@ -283,7 +286,8 @@ func TestNamespaceAllowsEgress(t *testing.T) {
 	})
 }
 
-// TestTrainJobIsIsolated: as its runtime was when it was made.
+// TestTrainJobIsIsolated: a TrainJob has a NetworkPolicy with the ports that its runtime allowed when the job was created. It selects the
+// job's launcher and workers, and is deleted with the job.
 func TestTrainJobIsIsolated(t *testing.T) {
 	parallel(t, 2)
 	namespace := newNamespace(t)

@@ -112,9 +112,8 @@ func hasNoPods(t *testing.T, job *kubeflow.MPIJob) {
 	}
 }
 
-// TestQueuedAsAWhole: a job of 9 pods in a queue with room for 5 has none, says why and where it stands, and runs as
-// soon as there is room for just as many. Where the quota is lowered below what it asks for, it is told that it waits for
-// nothing.
+// TestQueuedAsAWhole: a job of 9 pods in a queue with room for 5 has none, reports the reason and its position, and runs as soon as there
+// is room for all. If the quota is lowered below what it requests, its report has the finding that it never fits.
 func TestQueuedAsAWhole(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -349,7 +348,7 @@ func TestQueueTakesBackWhatFindsNoNodes(t *testing.T) {
 }
 
 // TestQueueEndsWhatNeverFits: a job with a time limit whose workers no node takes has no pods, gives its quota back, is tried again, and
-// fails at last. Its report says that no node will do.
+// fails in the end. Its report has the cause: no node can hold them.
 func TestQueueEndsWhatNeverFits(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -379,9 +378,9 @@ func kindOf(job client.Object) string {
 	return trainjob.Kind
 }
 
-// TestQueuedJobsAreNotHalfPlaced: jobs that Kueue has admitted, without any setting and of both kinds, have the nodes for all of
-// their pods or no pods. Of two jobs that each need more than half of the cluster, both end; in every second round, the operators are
-// killed meanwhile. A job of which only a part fits has no pods, and its report says why.
+// TestQueuedJobsAreNotHalfPlaced: jobs that Kueue has admitted, without any setting and of both kinds, have the nodes for all of their pods
+// or no pods. Of two jobs that each need more than half of the cluster, both end; in every second round, the operators are killed
+// meanwhile. A job of which only a part fits has no pods, and its report has the reason.
 func TestQueuedJobsAreNotHalfPlaced(t *testing.T) {
 	embeddedGangs(t)
 	t.Parallel()
@@ -465,7 +464,7 @@ func TestQueuedJobsAreNotHalfPlaced(t *testing.T) {
 
 // TestGangInQueue: on a cluster whose scheduler places gangs, jobs that Kueue has admitted have nodes for all of their pods or for none: an
 // MPIJob by the scheduler, a TrainJob by the operator, also when the operators are killed. A user with the role for users suspends and
-// resumes one. Of a job that never fits, the report says why.
+// resumes one. The report of a job that never fits has the reason.
 func TestGangInQueue(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()
@@ -532,8 +531,9 @@ func TestGangInQueue(t *testing.T) {
 	}
 }
 
-// TestQueueKeepsSuspendedJobsOut: a job that its user suspends, while it runs or waits, has no pods though its queue has room
-// and lets others in, and says how it is resumed. Then it waits for its turn, runs and succeeds. The role for users suffices.
+// TestQueueKeepsSuspendedJobsOut: a job that its user suspends, while it runs or waits, has no pods although its queue has room and admits
+// others, and its report names the command that resumes it. Then it waits for its turn, runs and succeeds. The role for users suffices, and
+// the record names who did it.
 func TestQueueKeepsSuspendedJobsOut(t *testing.T) {
 	t.Parallel()
 	user := newTenant(t, "queued-user")
@@ -690,7 +690,8 @@ func odh(t *testing.T, namespace string, args ...string) string {
 	return string(out)
 }
 
-// TestQueueOutlivesTheOperator: nothing of a job that waits is lost with the operator, and nothing is made twice.
+// TestQueueOutlivesTheOperator: a job that waits in its queue starts once when there is room, although the operator was killed, and its
+// report has all that happened before, once.
 func TestQueueOutlivesTheOperator(t *testing.T) {
 	namespace := newNamespace(t)
 	queueIn(t, namespace, 3)
@@ -716,8 +717,8 @@ func TestQueueOutlivesTheOperator(t *testing.T) {
 	}
 }
 
-// TestQueuedInTurn: jobs of both kinds wait for each other, and their records say which is next, or that it is kept out. The pods of
-// both run on the nodes that the queue has.
+// TestQueuedInTurn: jobs of both kinds wait for each other, and their reports show which is next and which is suspended. The pods of both
+// run on the nodes that the queue has.
 func TestQueuedInTurn(t *testing.T) {
 	t.Parallel()
 	user := newTenant(t, "user-in-turn")

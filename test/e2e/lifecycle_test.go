@@ -91,6 +91,8 @@ func noPods(t *testing.T, job *kubeflow.MPIJob, roles ...mpi.Role) {
 	})
 }
 
+// TestSuspendAndResume: an MPIJob that is suspended while it runs has no pods. When it is resumed, it runs a command that was changed
+// meanwhile, and succeeds.
 func TestSuspendAndResume(t *testing.T) {
 	notQueued(t, "TestQueueKeepsSuspendedJobsOut")
 	parallel(t, 2)
@@ -253,8 +255,8 @@ func TestTTL(t *testing.T) {
 	})
 }
 
-// TestWorkerEvicted uses the eviction API, as a drained node does: the pod is deleted, and comes back. The attempt does not
-// count: the launcher has only one.
+// TestWorkerEvicted: a worker that is evicted through the eviction API, as by a drain of its node, is created again, and its MPIJob
+// succeeds, although it allows no second attempt.
 func TestWorkerEvicted(t *testing.T) {
 	parallel(t, 2)
 	job := sleeping(t, newNamespace(t), 600, secondTryEnds)

@@ -201,7 +201,7 @@ func TestNamespaceDeleted(t *testing.T) {
 	})
 }
 
-// TestBadInputIsRefused: the API server refuses a bad job when it is created, with every error at once.
+// TestBadInputIsRefused: an invalid MPIJob is refused when it is created, with all errors at once.
 func TestBadInputIsRefused(t *testing.T) {
 	t.Parallel()
 	job := sample(t, "pi", newNamespace(t), func(job *kubeflow.MPIJob) {

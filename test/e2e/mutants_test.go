@@ -31,8 +31,9 @@ const (
 	mutantsRight, mutantsRightInCI = 95, 75
 )
 
-// TestMutants breaks correct jobs in one way at a time and compares what their reports say with what was broken. MUTANTS is the
-// number of jobs, MUTANTS_SEED chooses others, and with MUTANTS_LOAD=1 all CPUs are kept busy meanwhile.
+// TestMutants: correct jobs are broken in one way each, and their reports name what was broken.
+//
+// MUTANTS is the number of jobs, MUTANTS_SEED chooses others, and with MUTANTS_LOAD=1 all CPUs are kept busy meanwhile.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	number, seed := numberOf(t, "MUTANTS", mutantsInCI), numberOf(t, "MUTANTS_SEED", 1)

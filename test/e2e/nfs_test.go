@@ -133,7 +133,7 @@ func (s nfs) results(t *testing.T, folder, printed, share string, hosts ...strin
 	}
 }
 
-// TestNFS: ranks of both kinds of jobs read from an NFS server and write to it. What goes wrong with a share is explained.
+// TestNFS: ranks of both kinds of jobs read from an NFS server and write to it. If a share cannot be used, the report explains why.
 func TestNFS(t *testing.T) {
 	parallel(t, 4)
 	if _, err := exec.LookPath("kubectl-odh-mpijob"); err != nil {

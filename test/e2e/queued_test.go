@@ -19,11 +19,13 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // queueAll gives a namespace a default queue if QUEUED is set, so that Kueue admits all of its jobs: the tests then show what holds for jobs
-// in a queue. The queue has room for all tests, and only resources that they request besides those below have no quota in it.
+// in a queue. If it is topology, Kueue also selects the nodes (TAS). The queue has room for all tests, and only resources that they request
+// besides those below have no quota in it.
 func queueAll(t *testing.T, namespace string) {
 	t.Helper()
 	if !isQueued() {
@@ -36,10 +38,34 @@ func queueAll(t *testing.T, namespace string) {
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: LocalQueue
 metadata: {name: default}
-spec: {clusterQueue: e2e-all}`)
+spec: {clusterQueue: `+queueOfAll()+`}`)
 	queue.SetNamespace(namespace)
 	create(t, queue)
 	waitForDefaultQueue(t, openMPI(namespace, 1, "true"))
+	if isQueuedByTopology() {
+		t.Cleanup(func() { nodesAreKueues(t, namespace) })
+	}
+}
+
+// nodesAreKueues checks that Kueue has selected the nodes of all jobs of a namespace that it has admitted.
+func nodesAreKueues(t *testing.T, namespace string) {
+	t.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kueue.WorkloadKind.GroupVersion().WithKind("WorkloadList"))
+	if err := api.List(context.Background(), list, client.InNamespace(namespace)); err != nil {
+		t.Errorf("list the Workloads: %v", err)
+	}
+	for _, workload := range list.Items {
+		sets, _, err := unstructured.NestedSlice(workload.Object, "status", "admission", "podSetAssignments")
+		if err != nil {
+			t.Errorf("read Workload %s: %v", workload.GetName(), err)
+		}
+		for _, set := range sets {
+			if fields := set.(map[string]any); fields["topologyAssignment"] == nil {
+				t.Errorf("Kueue has selected no nodes for %v of %s", fields["name"], workload.GetName())
+			}
+		}
+	}
 }
 
 // waitForDefaultQueue waits until Kueue gives a new job the default queue of its namespace.
@@ -60,6 +86,17 @@ func waitForDefaultQueue(t *testing.T, job *kubeflow.MPIJob) {
 // isQueued reports whether Kueue admits the jobs of all tests.
 func isQueued() bool { return os.Getenv("QUEUED") != "" }
 
+// isQueuedByTopology reports whether Kueue also selects their nodes.
+func isQueuedByTopology() bool { return os.Getenv("QUEUED") == "topology" }
+
+// queueOfAll is the name of the ClusterQueue of all tests.
+func queueOfAll() string {
+	if isQueuedByTopology() {
+		return "e2e-topology"
+	}
+	return "e2e-all"
+}
+
 // notQueued skips a test of what is otherwise for jobs in a queue, and says which test shows that.
 func notQueued(t *testing.T, instead string) {
 	t.Helper()
@@ -70,11 +107,23 @@ func notQueued(t *testing.T, instead string) {
 
 // makeQueueOfAll creates the ClusterQueue of all tests. Later runs on the cluster use it again.
 var makeQueueOfAll = sync.OnceValue(func() error {
-	for _, text := range []string{`
+	flavor := `
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: ResourceFlavor
 metadata: {name: e2e-all}
-spec: {}`, `
+spec: {}`
+	if isQueuedByTopology() {
+		flavor = `
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: e2e-all}
+spec: {topologyName: e2e-all, nodeLabels: {kubernetes.io/os: linux}}`
+	}
+	for _, text := range []string{`
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: Topology
+metadata: {name: e2e-all}
+spec: {levels: [{nodeLabel: kubernetes.io/hostname}]}`, flavor, `
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: ClusterQueue
 metadata: {name: e2e-all}
@@ -90,7 +139,7 @@ spec:
       - {name: memory, nominalQuota: 1Pi}
       - {name: ephemeral-storage, nominalQuota: 1Pi}`} {
 		object := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(text), &object.Object); err != nil {
+		if err := yaml.Unmarshal([]byte(strings.ReplaceAll(text, "e2e-all", queueOfAll())), &object.Object); err != nil {
 			return fmt.Errorf("read a queue: %w", err)
 		}
 		if err := client.IgnoreAlreadyExists(api.Create(context.Background(), object)); err != nil {

@@ -70,8 +70,8 @@ func finds(t *testing.T, kind, namespace, name string, code codes.Code) {
 	t.Logf("%s %s: %s", kind, name, report.Status.Findings[0].Summary)
 }
 
-// TestQuota: a job that fills a quota exactly, by sizes that a LimitRange gives it, runs; one of a pod more is refused with
-// the figures; a second one that says that it waits has no pod until the first has ended.
+// TestQuota: a job that fills a quota exactly, by sizes that a LimitRange gives it, runs. One of a pod more is refused with the figures. A
+// second one that may wait has no pod until the first has ended.
 func TestQuota(t *testing.T) {
 	notQueued(t, "TestQueuedAsAWhole")
 	t.Parallel()
@@ -108,7 +108,8 @@ func TestQuota(t *testing.T) {
 	waitFor(t, second, "the second ends", succeeded)
 }
 
-// TestQuotaOfTrainJob: the same for TrainJobs, whose pods Kubeflow Trainer makes.
+// TestQuotaOfTrainJob: a TrainJob of a pod more than its namespace's quota is refused with the figures, one that fills the quota runs, and
+// a second one is refused meanwhile.
 func TestQuotaOfTrainJob(t *testing.T) {
 	notQueued(t, "TestQueuedInTurn")
 	t.Parallel()
@@ -133,7 +134,8 @@ func TestTrainJobsWaitForQuota(t *testing.T) {
 	jobsAndTrainJobsWaitForQuota(t)
 }
 
-// TestGangWaitsForQuota: the same on a cluster whose scheduler places gangs, where jobs wait for their quota before they have a PodGroup.
+// TestGangWaitsForQuota: on a cluster whose scheduler supports PodGroups, jobs of both kinds wait for the quota of their namespace, each as
+// a whole and without a PodGroup.
 func TestGangWaitsForQuota(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()
@@ -171,7 +173,7 @@ func jobsAndTrainJobsWaitForQuota(t *testing.T) {
 	eventually(t, "both succeed, one after the other", 2*time.Minute, func() error { return allSucceeded(t, second, third) })
 }
 
-// TestQuotaLowered: a quota that was lowered while a job is suspended is told at once.
+// TestQuotaLowered: a suspended job whose quota is lowered below what it needs reports that at once.
 func TestQuotaLowered(t *testing.T) {
 	notQueued(t, "TestQueueKeepsSuspendedJobsOut")
 	t.Parallel()

@@ -97,7 +97,8 @@ func TestRDMA(t *testing.T) {
 	warned("TrainJob", train.GetName())
 }
 
-// TestRDMANotOffered: pods that ask for a device that no machine has run without it, unless the job insists.
+// TestRDMANotOffered: jobs of both kinds that request an RDMA device which no node offers run over TCP, as their reports show. A job that
+// insists waits, with the reason.
 func TestRDMANotOffered(t *testing.T) {
 	t.Parallel()
 	asking := func(namespace, name string) *kubeflow.MPIJob {

@@ -189,8 +189,8 @@ func TestTrainJobWaitsForCapacity(t *testing.T) {
 	trainJobWaitsForCapacity(t, "example.com/seat-trainjob-waits", func() {})
 }
 
-// TestGangOfTrainJobs: the operator does the same on a cluster whose scheduler places gangs, also when it is killed meanwhile. A
-// TrainJob that no nodes can ever take has no pods.
+// TestGangOfTrainJobs: on a cluster whose scheduler supports PodGroups, a TrainJob of 4 pods with room for 2 has none, also when the
+// operators are killed, and its report has the figures. It runs when there is room. A TrainJob that can never fit has no pods.
 func TestGangOfTrainJobs(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()
@@ -268,8 +268,8 @@ func TestTrainJobIsPreempted(t *testing.T) {
 	})
 }
 
-// TestGangPreemptionOfTrainJobs: a TrainJob makes room for another one of a higher priority, also on a cluster whose scheduler places
-// gangs.
+// TestGangPreemptionOfTrainJobs: on a cluster whose scheduler supports PodGroups, a TrainJob gives its nodes as a whole to a job of a
+// higher priority.
 func TestGangPreemptionOfTrainJobs(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()
@@ -358,7 +358,8 @@ func TestTrainJobIsPutBack(t *testing.T) {
 	trainJobIsPutBack(t, "example.com/seat-trainjob-back")
 }
 
-// TestGangPutBackOfTrainJobs: the operator does the same on a cluster whose scheduler places gangs.
+// TestGangPutBackOfTrainJobs: on a cluster whose scheduler supports PodGroups, a TrainJob of which some pods find no nodes in the time that
+// its annotation allows releases those that others have, for another job, and waits for its next try.
 func TestGangPutBackOfTrainJobs(t *testing.T) {
 	nativeGangs(t)
 	t.Parallel()

@@ -223,8 +223,8 @@ func ranksByPod(text string) map[string]int {
 	return found
 }
 
-// TestTrainJobAnyMPI: a TrainJob of 4 nodes has 2 ranks on each of its 4 pods, on more than one of the cluster's
-// nodes, in a namespace that enforces restricted.
+// TestTrainJobAnyMPI: TrainJobs of 4 nodes have 2 ranks on each of their 4 pods, on more than one of the cluster's nodes, in a namespace
+// that enforces restricted.
 func TestTrainJobAnyMPI(t *testing.T) {
 	t.Parallel()
 	// Each implementation with one of the two ways by which the agent gets into pods.
@@ -318,7 +318,8 @@ func TestTrainJobImageReachesWorkers(t *testing.T) {
 	}
 }
 
-// TestTrainJobSuspendAndResume: with an image of its own, created suspended, resumed, suspended while it runs, resumed.
+// TestTrainJobSuspendAndResume: a TrainJob that is created suspended, and suspended again while it runs, has no pods meanwhile, and
+// succeeds when it is resumed.
 func TestTrainJobSuspendAndResume(t *testing.T) {
 	parallel(t, 3)
 	namespace := newNamespace(t)
@@ -435,8 +436,8 @@ func TestTrainJobRestarts(t *testing.T) {
 	})
 }
 
-// TestTrainJobSurvivesEvictions: all pods are started again if one is evicted, as by a drain of its node, and the program's own failure
-// ends the job afterwards all the same: at once without retries, and after one more attempt with one, of which the eviction costs none.
+// TestTrainJobSurvivesEvictions: all pods are started again if one is evicted, as by a drain of its node, which costs no retry. Afterwards,
+// the program's own failure ends the job: at once without retries, and after one more attempt with one.
 func TestTrainJobSurvivesEvictions(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -517,7 +518,8 @@ func clientWith(t *testing.T, w *warnings, change func(*rest.Config)) client.Cli
 	return made
 }
 
-// TestTrainerFaultsAreRefused: the mistakes that Trainer runs as something else, in runtimes and in TrainJobs.
+// TestTrainerFaultsAreRefused: mistakes in MPI runtimes and TrainJobs that Kubeflow Trainer would accept and run as something else are
+// refused, or cause a warning, with the field.
 func TestTrainerFaultsAreRefused(t *testing.T) {
 	needTrainer(t)
 	t.Parallel()

@@ -124,7 +124,8 @@ func TestTrainJobExplained(t *testing.T) {
 	}
 }
 
-// TestAnyTrainJobReport: a TrainJob of another framework has a record too.
+// TestAnyTrainJobReport: a TrainJob of another framework has a report with its phase, and, if it failed, with the exit code and what it
+// printed last.
 func TestAnyTrainJobReport(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
