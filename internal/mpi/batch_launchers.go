@@ -44,23 +44,42 @@ func BatchLauncher(words []string, env []corev1.EnvVar) (setting, system string)
 // OptionsOfLaunchers returns the options of each call of MPI's launchers in a command or script: the words up to the program, as far as that
 // is known without the list of all options.
 func OptionsOfLaunchers(command string) (all []string) {
+	for _, call := range callsOfLaunchers(command) {
+		all = append(all, strings.Join(call.options, " "))
+	}
+	return all
+}
+
+// ProgramsOfLaunchers returns the words of the program of each call of MPI's launchers in a command or script, as OptionsOfLaunchers finds
+// them.
+func ProgramsOfLaunchers(command string) (all [][]string) {
+	for _, call := range callsOfLaunchers(command) {
+		all = append(all, call.program)
+	}
+	return all
+}
+
+// launcherCall is a call of one of MPI's launchers.
+type launcherCall struct{ options, program []string }
+
+func callsOfLaunchers(command string) (all []launcherCall) {
 	command = strings.ReplaceAll(command, "\\\n", " ")
 	for _, at := range startsMPI.FindAllStringIndex(command, -1) {
-		call := command[at[1]:]
-		if end := endOfCommand.FindStringIndex(call); end != nil {
-			call = call[:end[0]]
+		text := command[at[1]:]
+		if end := endOfCommand.FindStringIndex(text); end != nil {
+			text = text[:end[0]]
 		}
-		words := strings.Fields(call)
+		call := launcherCall{options: strings.Fields(text)}
 		values := 0
-		for i, word := range words {
+		for i, word := range call.options {
 			if name := strings.TrimLeft(word, "-"); name != word {
 				values = valuesOf(name)
 			} else if values--; values < 0 {
-				words = words[:i]
+				call.options, call.program = call.options[:i], call.options[i:]
 				break
 			}
 		}
-		all = append(all, strings.Join(words, " "))
+		all = append(all, call)
 	}
 	return all
 }
