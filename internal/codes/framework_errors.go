@@ -173,6 +173,14 @@ var frameworkErrors = []OwnError{
 		},
 	},
 	{
+		Name: "spawn", Matches: regexp.MustCompile(`MPI_ERR_SPAWN|MPI_Comm_spawn\b.*(?:failed|error|[Uu]nable)`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Let the program start fewer processes: MPI starts them in the free slots of the job, which has {ranks|few} slots, and the ranks that mpirun starts use some of these. MPIPoolExecutor spawns max_workers processes.", Action: "MPIPoolExecutor(max_workers=...)"},
+			{Text: "Or give the job more slots.", Action: "{slotsField}"},
+			{Text: "Or let mpirun start all processes, and use them as the pool.", Action: "mpirun ... python -m mpi4py.futures SCRIPT"},
+		},
+	},
+	{
 		Name: "MPI arguments", Matches: regexp.MustCompile(`(?:\b(?:P?MPI|internal)_\w+|MPI\.Exception): (?:Invalid|Null|Message truncated)|MPI_ERR_(?:COMM|RANK|ROOT|TAG|TYPE|ARG|BUFFER|REQUEST|TRUNCATE)`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Correct the arguments of this MPI call. The program may expect another number of ranks than {ranks}, or a longer message than its buffer."},

@@ -1,16 +1,20 @@
 package codes
 
-import "opendatahub.io/mpijob/api/v1alpha1"
+import (
+	"slices"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+)
 
 var stalls = []Entry{
 	{
 		Code: RankGone, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError,
 		Summary: "{rankWho|A rank} failed{errorText}{placeText}, but the job continues: {message|the other ranks wait for it}.{places}",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Delete the launcher's pod. The job then fails or starts its next attempt; it does not continue by itself.", Action: "kubectl -n {namespace} delete pod {logPod}"},
 			{Text: "Read the output of the rank that failed.", Action: launcherLog},
 			{Text: "Python: let an exception end all ranks.", Action: "mpirun ... python -m mpi4py SCRIPT"},
 			setDeadline,
+			EndWaiting,
 		},
 	},
 	{
@@ -128,10 +132,39 @@ var (
 // setDeadline is the remedy for all jobs that may be stuck.
 var setDeadline = v1alpha1.Remedy{Text: "Set a deadline, so that a stuck job releases its nodes.", Action: "{deadlineField}"}
 
+// EndWaiting is the last remedy for ranks that wait for one that failed: it ends the waiting, not its cause.
+var EndWaiting = v1alpha1.Remedy{
+	Text: "Delete the launcher's pod. This only ends the waiting: the job then fails, or starts its next attempt, which fails the same way until the cause is removed.", Action: "kubectl -n {namespace} delete pod {logPod}",
+}
+
 // SleepsAlone are the remedies for a rank that sleeps or is blocked while all others wait for a message. In Open MPI's MPI_Finalize, a rank
 // sleeps, too.
 var SleepsAlone = []v1alpha1.Remedy{
 	{Text: "Check why rank {option} does not send what the others wait for: it waits for something outside MPI, such as a file, a lock or a process, or has ended its work and waits in MPI_Finalize."},
+}
+
+// NoAnswerFailed is the definition of NoAnswer after the rank that got no answer has failed while others wait for it. It uses the figures of
+// RankGone, and caller, the pod that called.
+var NoAnswerFailed = Entry{
+	Code: NoAnswer, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError,
+	Summary:  "{caller} got no answer from {address}, which it called since {called}: packets to it are dropped, or nothing has this address. {rankWho|A rank} then failed{errorText}{placeText}, but the job continues: {message|the other ranks wait for it}.{places}",
+	Remedies: slices.Concat(Lookup(NoAnswer).Remedies[:1], Lookup(RankGone).Remedies[1:]),
+}
+
+// These are the first remedies for ranks whose places in the code show why they wait for each other. They use first and second, two groups of
+// ranks; firstPlace and secondPlace, where they are; and firstCall and secondCall, the collective operations that they call there.
+var (
+	CollectivesApart = []v1alpha1.Remedy{
+		{Text: "Let all ranks make the same collective calls in the same order. One of these is probably in a condition that not all ranks meet, such as `if rank == 0`; move it out: {firstCall} at {firstPlace} ({first}), or {secondCall} at {secondPlace} ({second})."},
+	}
+	EndedBeforeOthers = []v1alpha1.Remedy{
+		{Text: "Give all ranks the same number of steps: {first} made fewer calls than {second} at {secondPlace}. If each loops over its own data, drop what is left over, or agree on the number of steps before the loop.", Action: "steps = comm.allreduce(steps, op=MPI.MIN)"},
+	}
+)
+
+// ShellWaits are the first remedies for ranks that run a shell script. They use script, its file or what else names it.
+var ShellWaits = []v1alpha1.Remedy{
+	{Text: "See which command of {script} runs now, and what the script waits for: a loop with sleep until a file exists, or is deleted, does not end by itself.", Action: "kubectl -n {namespace} exec {worker} -- sh -c 'for p in /proc/[0-9]*; do echo \"$p $(tr \"\\0\" \" \" < $p/cmdline)\"; done'"},
 }
 
 // WaitsForStorage is the definition of RanksWaiting if a rank waits for its files, such as a checkpoint that it writes.

@@ -84,6 +84,10 @@ func stalled(p *input) []Finding {
 	case codes.RankGone:
 		words = p.words(figures)
 		p.nameGone(text, launcher.Log.Lines, figures)
+		if call := p.failedUnanswered(launcher.Log.Lines, figures); call != "" {
+			code = codes.NoAnswer
+			words = append(words, facts.LogLine(*launcher, call))
+		}
 	case codes.RanksWaiting:
 		nameAwaited(text, launcher.Log.Lines, figures)
 	}
@@ -92,14 +96,19 @@ func stalled(p *input) []Finding {
 			pod = *host
 		}
 	}
-	if code == codes.RankGone && figures["rank"] != "" && pod.Name != launcher.Name {
+	if (code == codes.RankGone || figures["called"] != "") && figures["rank"] != "" && pod.Name != launcher.Name {
 		figures["rankWho"] += " on " + pod.Name
 	}
 	evidence := []string{facts.LogLine(*launcher, agentapi.StallPrefix+text)}
-	if code != codes.NoAnswer {
+	if code != codes.NoAnswer || figures["called"] != "" {
 		evidence = append(evidence, addPlaces(*launcher, figures)...)
 	}
-	entry := p.stallEntry(code, figures)
+	if code == codes.RanksIdle && figures["places"] == "" && figures["afterMPI"] == "" {
+		if figures["script"] = p.shellScript(); figures["script"] != "" && figures["reason"] == "" {
+			figures["reason"] = "It may be on purpose: the ranks run " + figures["script"] + ", in which a command waits, such as sleep in a loop."
+		}
+	}
+	entry := p.stallEntry(text, code, figures)
 	return []Finding{p.findAs(entry, []facts.Pod{pod}, figures, append(evidence, words...)...)}
 }
 
@@ -133,6 +142,9 @@ func (p *input) endedUnseen(text string, lines []string) string {
 
 // nameGone adds the rank that is gone to the figures, if it is unknown there and the lines of a launcher's log show it.
 func (p *input) nameGone(text string, lines []string, figures map[string]string) {
+	if figures["thread"] != "" {
+		return
+	}
 	figures["rank"] = cmp.Or(figures["rank"], loneRank(endedPrograms(lines)), p.finalizing(text))
 	if rank := figures["rank"]; rank != "" && figures["rankWho"] == "" {
 		figures["rankWho"] = "Rank " + rank
@@ -188,7 +200,7 @@ func addPlaces(launcher facts.Pod, figures map[string]string) (evidence []string
 }
 
 // stallEntry returns the definition of a stall, with the remedies for what else is known of it, and adds figures for them.
-func (p *input) stallEntry(code codes.Code, figures map[string]string) codes.Entry {
+func (p *input) stallEntry(text string, code codes.Code, figures map[string]string) codes.Entry {
 	entry := codes.Lookup(code)
 	switch {
 	case figures["afterMPI"] != "":
@@ -201,6 +213,9 @@ func (p *input) stallEntry(code codes.Code, figures map[string]string) codes.Ent
 	case figures["storage"] != "":
 		return codes.WaitsForStorage
 	}
+	if figures["script"] != "" {
+		entry.Remedies = slices.DeleteFunc(slices.Clone(entry.Remedies), isShowStacks)
+	}
 	if i := slices.IndexFunc(entry.Remedies, isShowStacks); i > 0 && figures["places"] != "" {
 		// It is a Python program: what shows the most comes first.
 		entry.Remedies = slices.Insert(slices.Delete(slices.Clone(entry.Remedies), i, i+1), 0, codes.ShowStacks)
@@ -211,19 +226,94 @@ func (p *input) stallEntry(code codes.Code, figures map[string]string) codes.Ent
 	if why := figures["slower"]; why != "" {
 		entry = slowerEntry(why)
 	}
-	if figures["atExit"] != "" {
+	switch known := p.knownWait(text, code, figures); {
+	case figures["atExit"] != "":
 		entry.Remedies = slices.Concat(codes.ThreadsLeft, entry.Remedies)
+	case known != nil:
+		entry.Remedies = slices.Concat(known, entry.Remedies)
 	}
 	if code == codes.RankGone && figures["errorText"] != "" {
 		// What to do about its error, in place of reading it.
 		own := p.ownError(codes.Lookup(codes.ApplicationFailed), figures)
-		entry.Remedies = slices.Concat(entry.Remedies[:1], own.Remedies, entry.Remedies[2:])
+		rest := entry.Remedies[1:]
+		if figures["thread"] != "" {
+			// An exception in a thread does not end the rank, however it is started.
+			rest = rest[1:]
+		}
+		entry.Remedies = slices.Concat(own.Remedies, rest)
+	}
+	if figures["called"] != "" {
+		entry = codes.NoAnswerFailed
 	}
 	if code == codes.NoAnswer && p.Seen.Isolation != nil {
 		figures["policy"] = p.Seen.Isolation.Name
 		entry.Remedies = slices.Concat(codes.IsolatedNetwork, entry.Remedies[1:])
 	}
 	return entry
+}
+
+// knownWait returns the first remedies for ranks of which it is known where they wait, in their code or in a shell script, and adds figures for
+// them; nil if that is unknown.
+func (p *input) knownWait(text string, code codes.Code, figures map[string]string) []v1alpha1.Remedy {
+	switch {
+	case code == codes.RanksWaiting:
+		return apart(text, p.Launcher().Log.Lines, figures)
+	case figures["script"] != "":
+		return codes.ShellWaits
+	}
+	return nil
+}
+
+// failedUnanswered returns the line about a call that got no answer, for which the rank that is gone failed: its error says so, and the launcher's
+// agent had written before which address it called. It adds that call to the figures. It is "" if there is none.
+func (p *input) failedUnanswered(lines []string, figures map[string]string) string {
+	if !timedOut.MatchString(cmp.Or(figures["wholeError"], figures["errorText"])) {
+		return ""
+	}
+	for _, line := range slices.Backward(lines) {
+		text, isStall := strings.CutPrefix(strings.TrimSpace(line), agentapi.StallPrefix)
+		call, since := calls.FindStringSubmatch(text), callSince.FindStringSubmatch(text)
+		if !isStall || call == nil || since == nil || p.isOwnAddress(call[2]) {
+			continue
+		}
+		figures["caller"], figures["address"], figures["called"] = phrase.Capital(call[1]), call[2], since[1]
+		if at := p.Known(call[1]); at != nil {
+			figures["caller"] = call[1]
+		}
+		return strings.TrimSpace(line)
+	}
+	return ""
+}
+
+var (
+	// timedOut is an error of a connection whose packets got no answer.
+	timedOut  = regexp.MustCompile(`(?i)timed out|timeout|No route to host|Network is unreachable`)
+	callSince = regexp.MustCompile(`, since (\S+ UTC)(?:;|$)`)
+)
+
+// shellScript names what the shells run that are the ranks of a job, by the command of its launcher, such as "the shell script /app/run.sh"; ""
+// if they are none.
+func (p *input) shellScript() string {
+	programs := mpi.ProgramsOfLaunchers(p.LauncherCommand())
+	if len(programs) != 1 || len(programs[0]) == 0 {
+		return ""
+	}
+	program := programs[0]
+	if strings.HasSuffix(program[0], ".sh") {
+		return "the shell script " + quotedText(program[0])
+	}
+	if !loglines.IsShell(program[0]) {
+		return ""
+	}
+	for _, word := range program[1:] {
+		switch isOption := strings.HasPrefix(word, "-"); {
+		case isOption && !strings.HasPrefix(word, "--") && strings.Contains(word, "c"):
+			return "the script of " + program[0] + " " + word
+		case !isOption:
+			return "the shell script " + quotedText(word)
+		}
+	}
+	return ""
 }
 
 // slowerEntry returns the definition of Straggler for ranks of which it is known why they are slower, with what helps against that.
@@ -295,9 +385,13 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 		figures["message"] = fmt.Sprintf("it %s, and %s since %s", gone[3], gone[4], gone[5])
 	} else if waiting := allWait.FindStringSubmatch(text); waiting != nil {
 		figures["ranksNow"], figures["since"], figures["message"] = waiting[1], waiting[2], waiting[3]
-		if mayHaveRaised(text, lines) {
+		switch {
+		case mayHaveRaised(text, lines):
 			// Python's interpreter is still there when its program has ended: MPI waits for the other ranks.
 			code = codes.RankGone
+			figures["message"] = fmt.Sprintf("all %s wait since %s", waiting[1], waiting[2])
+		case loglines.ThreadFailed(lines):
+			code, figures["thread"], figures["rankWho"] = codes.RankGone, "yes", aThread
 			figures["message"] = fmt.Sprintf("all %s wait since %s", waiting[1], waiting[2])
 		}
 	} else if idle := allIdle.FindStringSubmatch(text); idle != nil {
@@ -305,6 +399,10 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 		figures["ranksNow"], figures["since"], figures["message"] = phrase.Capital(idle[1]), idle[2], idle[3]
 		if strings.Contains(idle[3], " waits for ") {
 			figures["reason"] = "It may be on purpose."
+		}
+		if loglines.ThreadFailed(lines) {
+			code, figures["thread"], figures["rankWho"] = codes.RankGone, "yes", aThread
+			figures["message"] = fmt.Sprintf("%s idle since %s", idle[1], idle[2])
 		}
 	} else if few := waitForFew.FindStringSubmatch(text); few != nil {
 		code = codes.Straggler
@@ -330,6 +428,9 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 	}
 	return code, figures
 }
+
+// aThread is who failed if the main program of its rank goes on.
+const aThread = "A thread of the program"
 
 // mayHaveRaised reports whether a log has an exception that can be that of a rank for which the others wait: no stack shows what the ranks do, or the
 // program of one has ended and no other does something else than to wait for it. Programs handle exceptions and go on.

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/loglines"
 	"opendatahub.io/mpijob/internal/phrase"
 )
@@ -58,30 +60,13 @@ func StallEvidence(lines []string) []string {
 func places(lines []string) (sentence string, evidence []string) {
 	// most is the number of groups of ranks in the sentence, and mostLines that of lines.
 	const most, mostLines = 2, 4
-	stall := StallLines(lines)
-	if stall == nil {
-		return "", nil
-	}
 	var parts []string
-	for _, line := range stall[1:] {
-		text, _ := strings.CutPrefix(strings.TrimSpace(line), agentapi.StackPrefix)
-		found := stackLine.FindStringSubmatch(text)
-		if found == nil {
-			continue
-		}
-		place := stackPlace(strings.Split(found[2], " < "), found[3])
-		if found[2] == agentapi.ProgramEnded {
-			place = atItsEnd
-		}
-		if place == "" {
-			continue
-		}
-		evidence = append(evidence, strings.TrimSpace(line))
-		who := found[1]
-		if strings.HasPrefix(who, "ranks") {
-			parts = append(parts, who+" are "+place)
+	for _, at := range placesIn(lines) {
+		evidence = append(evidence, at.line)
+		if strings.HasPrefix(at.ranks, "ranks") {
+			parts = append(parts, at.ranks+" are "+at.text)
 		} else {
-			parts = append(parts, who+" is "+place)
+			parts = append(parts, at.ranks+" is "+at.text)
 		}
 	}
 	switch {
@@ -94,6 +79,83 @@ func places(lines []string) (sentence string, evidence []string) {
 		parts = append(parts[:most], "others are elsewhere")
 	}
 	return " " + phrase.Capital(strings.Join(parts, "; ")) + ".", evidence[:min(len(evidence), mostLines)]
+}
+
+// place is where ranks that make no progress are in their code.
+type place struct {
+	// ranks are those of the same place, such as "rank 1" or "ranks 0, 2".
+	ranks string
+	// text describes the place in a sentence, calls are its calls with the innermost first, and source is the line of code there.
+	text   string
+	calls  []string
+	source string
+	// ended is set for ranks whose program has ended.
+	ended bool
+	// line is that of the log.
+	line string
+}
+
+// placesIn returns where the ranks are that make no progress, as the launcher's agent wrote it last.
+func placesIn(lines []string) (all []place) {
+	for _, line := range StallLines(lines) {
+		text, isPlace := strings.CutPrefix(strings.TrimSpace(line), agentapi.StackPrefix)
+		found := stackLine.FindStringSubmatch(text)
+		if !isPlace || found == nil {
+			continue
+		}
+		at := place{ranks: found[1], source: found[3], line: strings.TrimSpace(line)}
+		if found[2] == agentapi.ProgramEnded {
+			at.ended, at.text = true, atItsEnd
+		} else {
+			at.calls = strings.Split(found[2], " < ")
+			at.text = stackPlace(at.calls, at.source)
+		}
+		if at.text != "" {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// where names the files and lines of a place, such as "train.py:12, called from train.py:20".
+func (at place) where() string {
+	const most = 3
+	var files []string
+	for _, call := range at.calls[:min(len(at.calls), most)] {
+		if found := stackCall.FindStringSubmatch(call); found != nil {
+			files = append(files, fileText(found))
+		}
+	}
+	return strings.Join(files, ", called from ")
+}
+
+// collective is a call of a collective operation in a line of Python: of mpi4py, PyTorch or Horovod.
+var collective = regexp.MustCompile(`\b(I?(?i:(?:neighbor_)?(?:barrier|bcast|broadcast|all_?gather|gather|scatter|all_?to_?all|all_?reduce|reduce|exscan|scan)\w*))\(`)
+
+// collective returns the collective operation that the line of a place calls; "" if it calls none.
+func (at place) collective() string {
+	if found := collective.FindStringSubmatch(at.source); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// apart returns the remedies for ranks of which the places in the code show why they wait for each other, and adds figures for them: the program of
+// some has ended, or they call collective operations at different places. It is nil if the lines of the launcher's log show neither.
+func apart(text string, lines []string, figures map[string]string) []v1alpha1.Remedy {
+	at := placesIn(lines)
+	if len(at) < 2 {
+		return nil
+	}
+	figures["first"], figures["firstPlace"], figures["firstCall"] = at[0].ranks, at[0].where(), at[0].collective()
+	figures["second"], figures["secondPlace"], figures["secondCall"] = at[1].ranks, at[1].where(), at[1].collective()
+	switch late, _ := doingsIn(text).late(endedPrograms(lines)); {
+	case at[0].ended && len(late) == 0:
+		return codes.EndedBeforeOthers
+	case figures["firstCall"] != "" && figures["secondCall"] != "":
+		return codes.CollectivesApart
+	}
+	return nil
 }
 
 // atItsEnd is the place of a rank whose Python code has returned.

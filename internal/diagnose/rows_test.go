@@ -1014,6 +1014,37 @@ func TestTime(t *testing.T) {
 			"mpi-agent: no progress: all 3 ranks wait, since 10:00:00 UTC; blocked: 0, 1, 2").with(func(s *scene) {
 			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "-n", "4", "sh", "/scripts/run.sh"}
 		})},
+		// A collective operation in a condition, and ranks with different numbers of steps.
+		"ranks-in-different-collectives": {codes.RanksWaiting, hanging("epoch=0 loss=1.0000", "mpi-agent: no progress: all 2 ranks wait, since 03:04:27 UTC; polling: 1, 0",
+			"mpi-agent: stack of rank 0: save (/app/train.py:12) < <module> (/app/train.py:20) | comm.Barrier() # all ranks wait until the file exists",
+			"mpi-agent: stack of rank 1: <module> (/app/train.py:17) | loss = comm.allreduce(1.0 / (epoch + 1)) / size")},
+		"ranks-with-different-steps": {codes.RanksWaiting, hanging("step=40 norm=0.010", "mpi-agent: no progress: all 2 ranks wait, since 03:00:35 UTC; sleeping: 1; polling: 0",
+			"mpi-agent: stack of rank 1: its program has ended", "mpi-agent: stack of rank 0: <module> (/app/train.py:16) | comm.Allreduce(gradient, total)")},
+		"rank-gone-without-an-answer": {codes.NoAnswer, hanging("epoch=0 loss=1.0000",
+			"mpi-agent: no progress: all 2 ranks wait, since 02:57:45 UTC; blocked: 0; polling: 1; pi-worker-0 gets no answer from 10.96.51.234:5000",
+			"Traceback (most recent call last):", `  File "/usr/lib/python3.12/urllib/request.py", line 1344, in do_open`, "TimeoutError: [Errno 110] Connection timed out",
+			"mpi-agent: no progress: all 2 ranks wait, since 02:59:59 UTC; blocked: 0; polling: 1", "mpi-agent: stack of rank 0: its program has ended",
+			"mpi-agent: stack of rank 1: <module> (/app/train.py:19) | loss = comm.allreduce(1.0 / (epoch + 1)) / size").with(isolated)},
+		"rank-gone-by-a-time-out-without-a-call": {codes.RankGone, hanging("Traceback (most recent call last):", `  File "/app/train.py", line 7, in <module>`, "TimeoutError: [Errno 110] Connection timed out",
+			"mpi-agent: no progress: all 2 ranks wait, since 02:59:59 UTC; blocked: 0; polling: 1", "mpi-agent: stack of rank 0: its program has ended",
+			"mpi-agent: stack of rank 1: <module> (/app/train.py:19)").with(isolated)},
+		"rank-gone-long-after-a-call": {codes.RankGone, hanging("mpi-agent: no progress: all 2 ranks wait, since 02:57:45 UTC; blocked: 0; polling: 1; pi-worker-0 gets no answer from 10.96.51.234:5000",
+			"Traceback (most recent call last):", `  File "/app/train.py", line 7, in <module>`, "KeyError: 'lr'",
+			"mpi-agent: no progress: all 2 ranks wait, since 02:59:59 UTC; blocked: 0; polling: 1", "mpi-agent: stack of rank 0: its program has ended",
+			"mpi-agent: stack of rank 1: <module> (/app/train.py:19)").with(isolated)},
+		"ranks-idle-in-a-shell-script": {codes.RanksIdle, hanging("mpi-agent: no progress: all 2 ranks are idle, since 03:03:53 UTC; sleeping: 0, 1").with(func(s *scene) {
+			launcherRuns("mpirun", "-n", "2", "sh", "/app/run.sh")(&s.job)
+		})},
+		"ranks-idle-in-a-shell": {codes.RanksIdle, hanging("mpi-agent: no progress: all 4 ranks are idle, since 10:00:00 UTC; blocked: 0, 1, 2, 3").with(func(s *scene) {
+			launcherRuns("mpirun", "sh", "-ec", "until [ -e /tmp/go ]; do sleep 1; done; ranks")(&s.job)
+		})},
+		"rank-idle-after-its-thread-failed": {codes.RankGone, hanging("Exception in thread Thread-1 (_manager_spawn):", "Traceback (most recent call last):",
+			`  File "/usr/lib/python3.12/threading.py", line 1073, in _bootstrap_inner`, "    self.run()", `  File "/usr/lib/python3/dist-packages/mpi4py/futures/_lib.py", line 605, in client_spawn`,
+			`  File "mpi4py/MPI/Comm.pyx", line 1931, in mpi4py.MPI.Intracomm.Spawn`, "mpi4py.MPI.Exception: MPI_ERR_SPAWN: could not spawn processes",
+			"mpi-agent: no progress: the only rank is idle, since 03:11:04 UTC; blocked: 0",
+			"mpi-agent: stack of rank 0: <module> (/app/sweep.py:10) | for lr, score in pool.map(evaluate, [0.01 * i for i in range(1, 40)]):")},
+		"ranks-idle-after-an-exception": {codes.RanksIdle, hanging("Traceback (most recent call last):", `  File "/app/train.py", line 7, in <module>`, "ConnectionError: no answer", "retried",
+			"mpi-agent: no progress: all 2 ranks are idle, since 03:11:04 UTC; sleeping: 0, 1")},
 		"rank-gone": {codes.RankGone, hanging("mpi-agent: no progress: Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC")},
 		"rank-gone-by-an-exception": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,
 			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},

@@ -42,6 +42,9 @@ func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1
 			findings = m.compare(*known, findings)
 		}
 	}
+	if hang := m.hangBefore(findings); hang != nil {
+		findings = append([]v1alpha1.Finding{*hang}, findings...)
+	}
 	if attempt := m.lastAttempt(findings); attempt != nil {
 		findings = append(findings, *attempt)
 	}
@@ -52,6 +55,39 @@ func (m maker) findings(found []diagnose.Finding) ([]v1alpha1.Finding, *v1alpha1
 
 // stalls are the findings of ranks that make no progress.
 var stalls = []string{codes.RankGone, codes.RanksWaiting, codes.RanksIdle, codes.NoAnswer, codes.Straggler, codes.NoTransport}
+
+// hangBefore returns why a job's ranks waited, as the record has it, if what is found now begins with the deletion of its launcher: that
+// is how users end the waiting. The logs that showed the cause are gone. It is over once the next attempt shows something else.
+func (m maker) hangBefore(findings []v1alpha1.Finding) *v1alpha1.Finding {
+	if len(findings) == 0 || findings[0].Code != codes.LauncherDeleted || len(m.before.Findings) == 0 || m.isBackInQueue() {
+		return nil
+	}
+	known := m.before.Findings[0]
+	if known.Severity == v1alpha1.SeverityInfo || !slices.Contains(causesOfHangs, known.Code) {
+		return nil
+	}
+	hang := known.DeepCopy()
+	hang.Remedies = slices.DeleteFunc(hang.Remedies, func(r v1alpha1.Remedy) bool { return r.Text == codes.EndWaiting.Text })
+	if !isOfEarlierAttempt(*hang) {
+		markEarlier(hang, m.now)
+	}
+	if m.failed() {
+		hang.Severity = v1alpha1.SeverityError
+		for i := range findings {
+			findings[i].Severity = v1alpha1.SeverityInfo
+		}
+	}
+	return hang
+}
+
+// causesOfHangs are those of the stalls that name why the ranks wait.
+var causesOfHangs = []string{codes.RankGone, codes.NoAnswer}
+
+// markEarlier adds to the evidence of a finding that it was seen last in an attempt that has ended.
+func markEarlier(f *v1alpha1.Finding, ended time.Time) {
+	evidence := append([]string{seenInAttempt + ended.UTC().Format(time.DateTime) + " UTC."}, f.Evidence...)
+	f.Evidence = evidence[:min(len(evidence), diagnose.MaxEvidence)]
+}
 
 // addStall has a job that its deadline ended name the ranks that made no progress before, as its timeline has it: its pods, and their logs, may be
 // deleted. More time is then the last remedy.
@@ -173,8 +209,7 @@ func (m maker) lastAttempt(findings []v1alpha1.Finding) *v1alpha1.Finding {
 		case queue == nil && gang != nil && !gang.EvictedAt.IsZero():
 			at = gang.EvictedAt
 		}
-		evidence := append([]string{seenInAttempt + at.UTC().Format(time.DateTime) + " UTC."}, attempt.Evidence...)
-		attempt.Evidence = evidence[:min(len(evidence), diagnose.MaxEvidence)]
+		markEarlier(attempt, at)
 	}
 	if m.failed() {
 		attempt.Severity = v1alpha1.SeverityInfo

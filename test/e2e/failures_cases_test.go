@@ -318,11 +318,11 @@ func programFailures() []failure {
 		},
 		{
 			name: "all ranks wait for a file", provoke: made(mpirun("sh", "-c", "until [ -e /tmp/go ]; do sleep 1; done; ranks")),
-			want: explanation{code: codes.RanksIdle, pod: "job-launcher-", summary: "All 4 ranks are idle since", remedy: "may say what it waits for", after: 2 * time.Minute},
+			want: explanation{code: codes.RanksIdle, pod: "job-launcher-", summary: "All 4 ranks are idle since", remedy: "what the script waits for", after: 2 * time.Minute},
 		},
 		{
 			name: "exception on one rank while others wait", ranks: 4, provoke: made(mpirun("python3", "-c", python)),
-			want: explanation{code: codes.RankGone, summary: "ValueError: shard 2 has no rows", remedy: "Delete the launcher's pod"},
+			want: explanation{code: codes.RankGone, summary: "ValueError: shard 2 has no rows", remedy: "an error of the program itself"},
 		},
 		{
 			name: "exit code of the launcher's shell", ranks: 2, provoke: made([]string{"sh", "-c", "mpirun -n 2 hostname; sleep 2; exit 7"}),

@@ -322,3 +322,28 @@ const (
 	tracebackTitle  = "Traceback (most recent call last)"
 	tracebackBegins = tracebackTitle + ":"
 )
+
+// ThreadFailed reports whether the error of a log (FirstError) is the exception of a thread that Python did not start the program with: the
+// program continues without it (threading.excepthook).
+func ThreadFailed(lines []string) bool {
+	found := FirstError(lines)
+	if found == nil {
+		return false
+	}
+	inThread := false
+	for _, line := range lines {
+		text := strings.TrimRight(line[len(RankTag.FindString(line)):], " \r")
+		switch {
+		case threadBegins.MatchString(text):
+			inThread = true
+		case inThread && strings.TrimRight(line, " \r") == found.Line:
+			return true
+		case inThread && exceptionLine.MatchString(text) && strings.Contains(text, ": "):
+			inThread = false
+		}
+	}
+	return false
+}
+
+// threadBegins is the first line about an exception in a thread.
+var threadBegins = regexp.MustCompile(`^Exception in thread .+:$`)
