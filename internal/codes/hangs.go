@@ -162,7 +162,7 @@ var (
 	}
 )
 
-// ShellWaits are the first remedies for ranks that run a shell script. They use script, its file or what else names it.
+// ShellWaits are the first remedies for ranks that run a shell script. They use script, its file, or the shell that has it as an argument.
 var ShellWaits = []v1alpha1.Remedy{
 	{Text: "See which command of {script} runs now, and what the script waits for: a loop with sleep until a file exists, or is deleted, does not end by itself.", Action: "kubectl -n {namespace} exec {worker} -- sh -c 'for p in /proc/[0-9]*; do echo \"$p $(tr \"\\0\" \" \" < $p/cmdline)\"; done'"},
 }

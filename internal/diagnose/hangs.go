@@ -103,11 +103,7 @@ func stalled(p *input) []Finding {
 	if code != codes.NoAnswer || figures["called"] != "" {
 		evidence = append(evidence, addPlaces(*launcher, figures)...)
 	}
-	if code == codes.RanksIdle && figures["places"] == "" && figures["afterMPI"] == "" {
-		if figures["script"] = p.shellScript(); figures["script"] != "" && figures["reason"] == "" {
-			figures["reason"] = "It may be on purpose: the ranks run " + figures["script"] + ", in which a command waits, such as sleep in a loop."
-		}
-	}
+	p.nameScript(code, figures)
 	entry := p.stallEntry(text, code, figures)
 	return []Finding{p.findAs(entry, []facts.Pod{pod}, figures, append(evidence, words...)...)}
 }
@@ -290,6 +286,16 @@ var (
 	timedOut  = regexp.MustCompile(`(?i)timed out|timeout|No route to host|Network is unreachable`)
 	callSince = regexp.MustCompile(`, since (\S+ UTC)(?:;|$)`)
 )
+
+// nameScript adds the script of ranks that are idle shells to the figures.
+func (p *input) nameScript(code codes.Code, figures map[string]string) {
+	if code != codes.RanksIdle || figures["places"] != "" || figures["afterMPI"] != "" {
+		return
+	}
+	if figures["script"] = p.shellScript(); figures["script"] != "" && figures["reason"] == "" {
+		figures["reason"] = "It may be on purpose: the ranks run " + figures["script"] + ", in which a command waits, such as sleep in a loop."
+	}
+}
 
 // shellScript names what the shells run that are the ranks of a job, by the command of its launcher, such as "the shell script /app/run.sh"; ""
 // if they are none.
