@@ -7,9 +7,9 @@ import (
 )
 
 var (
-	// ruler is the line before and after a message of Open MPI (opal/util/show_help.c), of 74 dashes: those of programs are mostly of another
+	// ruler is the line before and after a message of Open MPI (opal/util/show_help.c), of 74 or 76 dashes: those of programs are mostly of another
 	// length. Version 5 may print a space before it.
-	ruler = regexp.MustCompile(`^ ?-{74}\s*$`)
+	ruler = regexp.MustCompile(`^ ?-{74}(?:--)?\s*$`)
 	// summary is how its messages begin that only sum up how ranks ended, or after which it continues.
 	summary = regexp.MustCompile(`(?i)^(?:Primary job|\S+ detected that one or more|\S+ noticed that|MPI_ABORT was invoked|WARNING|An MPI communication peer process|A deprecated |The following command line option|An invalid value was supplied|\S+ A high-performance Open MPI|Open MPI's OFI driver|Sorry!.*/help-pcompress|A process has executed an operation involving)|` + harmless)
 )

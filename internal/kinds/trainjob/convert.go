@@ -88,7 +88,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Profile, _ = mpi.ParseProfile(from.Annotations)
 	job.WaitForQuota, _ = mpi.ParseWaitForQuota(from.Annotations)
 	job.Topology, _ = mpi.ParseTopology(from.Annotations)
-	job.RDMA.Fixed = !used.ours()
+	job.RDMA = mpi.RDMA{Fixed: !used.ours()}
 	job.Lifecycle.MaxRestarts = maxRestarts(from, used)
 	if by := ptr.Deref(from.Spec.ManagedBy, manager); by != manager {
 		job.ManagedBy = by
