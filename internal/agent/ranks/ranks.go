@@ -164,14 +164,7 @@ func (r *Ranks) Scan() (found, alone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if newest != "" && newest == r.newest && now.Sub(r.listed) < listAgain {
-		for pid, known := range r.processes {
-			if known.rank >= 0 || !now.Before(known.until) {
-				continue
-			}
-			if state, ok := process.ReadStat(pid); ok && state.Started == known.started {
-				r.look(pid, state, known, now)
-			}
-		}
+		r.lookAgain(now)
 		return false, len(r.processes) == 0
 	}
 	pids, err := process.All()
@@ -200,6 +193,18 @@ func (r *Ranks) Scan() (found, alone bool) {
 		}
 	}
 	return found, len(present) == 0
+}
+
+// lookAgain looks at the processes that were listed, as long as they may become ranks. r.mu is held.
+func (r *Ranks) lookAgain(now time.Time) {
+	for pid, known := range r.processes {
+		if known.rank >= 0 || !now.Before(known.until) {
+			continue
+		}
+		if state, ok := process.ReadStat(pid); ok && state.Started == known.started {
+			r.look(pid, state, known, now)
+		}
+	}
 }
 
 // look looks at a process that is no rank, as long as it may become one. r.mu is held.
