@@ -99,13 +99,11 @@ else
   preparing=
   # Separate from the other tests: the feature gate GenericWorkload changes how every job is scheduled, and Kueue's webhook delays every
   # new pod in the cluster.
-  # Among them are tests of all jobs, which also run where Kubernetes' scheduler, Kueue or both place them (docs/promises.md).
-  everywhere='WorkerEvicted|TrainJobSurvivesEvictions|MPIJobIsIsolated|TrainJobIsIsolated|ConnectionReachesRanks|ConnectionReachesTrainJobsRanks|ResultsOutliveJob|TrainJobsResultsOutliveJob'
-  step gangs make e2e SUITE="^Test(Gang.*|$everywhere)\$" SAMPLES=openmpi GANGS=native WITH=kueue,trainer
+  step gangs make e2e SUITE='^TestGang' SAMPLES=openmpi GANGS=native WITH=kueue,trainer
   step queues make e2e SUITE=Queue GANGS=none WITH=kueue,trainer
-  # The same with jobs that Kueue admits, and whose nodes it selects.
+  # Some of the tests of all jobs, with jobs that Kueue admits (docs/promises.md).
+  everywhere='WorkerEvicted|TrainJobSurvivesEvictions|MPIJobIsIsolated|TrainJobIsIsolated|ConnectionReachesRanks|ConnectionReachesTrainJobsRanks|ResultsOutliveJob|TrainJobsResultsOutliveJob'
   step queued make e2e QUEUED=1 SAMPLES=openmpi GANGS=none WITH=kueue,trainer SUITE="^Test($everywhere|DeletedMPIJobRunsAgain|DeletedTrainJobRunsAgain)\$"
-  step topology make e2e QUEUED=topology SAMPLES=openmpi GANGS=none WITH=kueue,trainer SUITE="^Test($everywhere)\$"
   if [ "$was_up" = no ] && [ -z "${KEEP_CLUSTER:-}" ]; then
     step cluster-down make cluster-down
     # The oldest version of Kubernetes: installation, one job that succeeds and one that fails. Its compile takes 7 minutes of CPU.
