@@ -123,6 +123,8 @@ type candidate struct {
 	// names has the job's name and the suffixes of its pods' names, and nothing else.
 	names      mpi.Job
 	generation int64
+	// removed are the requests for RDMA without which the job was examined: a TrainJob runs without them when its JobSet exists.
+	removed []corev1.ResourceName
 	// whole is what all of its pods ask for.
 	whole    gang.Request
 	priority int32
@@ -315,7 +317,7 @@ func (e *Scheduler) Enqueue(ctx context.Context, job mpi.Job, seen jobstate.Obse
 	}
 	e.mu.Lock()
 	c := e.jobs[job.ID()]
-	known := c != nil && c.uid == job.UID && c.generation == job.Generation
+	known := c != nil && c.uid == job.UID && c.generation == job.Generation && slices.Equal(c.removed, job.RDMA.Removed)
 	unsure := c != nil && c.uid == job.UID && c.unsure
 	e.mu.Unlock()
 	var whole *candidate
@@ -396,7 +398,7 @@ func (c *candidate) clone() *candidate {
 
 // describe is what the pods of a job ask for.
 func (e *Scheduler) describe(job mpi.Job, pods cluster.CompletedPods) *candidate {
-	c := &candidate{uid: job.UID, generation: job.Generation, preempts: true}
+	c := &candidate{uid: job.UID, generation: job.Generation, removed: job.RDMA.Removed, preempts: true}
 	c.whole.Together, c.whole.Firmly = job.Topology.Key, job.Topology.Required
 	for i, pod := range []*corev1.Pod{pods.Worker, pods.Launcher} {
 		if pod == nil {
@@ -428,7 +430,8 @@ func (e *Scheduler) enqueue(job mpi.Job, whole *candidate, past *v1alpha1.Schedu
 		e.jobs[job.ID()] = c
 	}
 	if whole != nil {
-		c.generation, c.whole, c.priority, c.preempts = whole.generation, whole.whole, whole.priority, whole.preempts
+		c.generation, c.removed, c.whole, c.priority, c.preempts = whole.generation, whole.removed, whole.whole, whole.priority, whole.preempts
+		c.held = nil
 	}
 	least := int(job.GangSize())
 	if job.Launcher.AfterWorkers {
