@@ -52,7 +52,7 @@ type Stat struct {
 	State   byte
 	Parent  int
 	Started string
-	// Program differs after the process has loaded another program, and while it does; "" if this is not known.
+	// Program differs after the process has loaded another program, and while it does; "" if this is unknown.
 	Program string
 	// code is a wait status, of a zombie.
 	code int
@@ -105,14 +105,14 @@ func readStart(path string, buffer []byte) []byte {
 }
 
 // Newest returns the id of the process or thread of the container that was started last (proc_loadavg(5)): if it is the same as before, no
-// other process was started. It is "" if that is not known.
+// other process was started. It is "" if that is unknown.
 func Newest() string {
 	var buffer [128]byte
 	line := bytes.TrimSpace(readStart("/proc/loadavg", buffer[:]))
 	return string(line[bytes.LastIndexByte(line, ' ')+1:])
 }
 
-// programOf returns where the code and the stack of a process begin, which the kernel chooses anew for each program. A reader that may not
+// programOf returns where the code and the stack of a process begin, which the kernel chooses again for each program. A reader that may not
 // trace the process gets 0 or 1.
 func programOf(code, stack []byte) string {
 	if len(code) < 2 || len(stack) < 2 {
