@@ -89,7 +89,7 @@ func TestQueuedRDMA(t *testing.T) {
 	}
 }
 
-// TestQueuedRDMARefusesNoJob: a job of which it is not known whether it lacks RDMA stays as it is, with a warning.
+// TestQueuedRDMARefusesNoJob: a job stays as it is, with a warning, if the operator cannot find out whether nodes offer its RDMA.
 func TestQueuedRDMARefusesNoJob(t *testing.T) {
 	const metadata = `"metadata":{"name":"pi","namespace":"ns","labels":{"kueue.x-k8s.io/queue-name":"team"}}`
 	unread := interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {

@@ -27,13 +27,18 @@ func All() ([]int, error) {
 
 // StatFields returns the fields of /proc/PID/stat from the state on, the third of proc_pid_stat(5); none if there is no such process.
 func StatFields(pid int) []string {
-	data, err := os.ReadFile(File(pid, "stat"))
+	var buffer [statSize]byte
+	return strings.Fields(string(readStat(pid, buffer[:])))
+}
+
+// statSize is more than a line of /proc/PID/stat has.
+const statSize = 1024
+
+// readStat reads the fields of /proc/PID/stat from the state on into a buffer; none if there is no such process.
+func readStat(pid int, buffer []byte) []byte {
+	line := readStart(File(pid, "stat"), buffer)
 	// The name, in parentheses, may hold anything.
-	end := bytes.LastIndexByte(data, ')')
-	if err != nil || end < 0 {
-		return nil
-	}
-	return strings.Fields(string(data[end+1:]))
+	return line[bytes.LastIndexByte(line, ')')+1:]
 }
 
 // Ticks returns the sum of fields of /proc/PID/stat that are times. Their unit is USER_HZ: 100 a second on every architecture of Linux
@@ -61,16 +66,10 @@ type Stat struct {
 // ReadStat reads the state of a process, with few system calls, since the agent does this often; false if there is no such process.
 func ReadStat(pid int) (Stat, bool) {
 	const lastField = 49
-	var buffer [1024]byte
-	line := readStart(File(pid, "stat"), buffer[:])
-	// The name, in parentheses, may hold anything.
-	end := bytes.LastIndexByte(line, ')')
-	if end < 0 {
-		return Stat{}, false
-	}
+	var buffer [statSize]byte
 	var fields [lastField + 1][]byte
 	n := 0
-	for field := range bytes.FieldsSeq(line[end+1:]) {
+	for field := range bytes.FieldsSeq(readStat(pid, buffer[:])) {
 		if n > lastField {
 			break
 		}

@@ -11,9 +11,7 @@ import (
 func EndsWithTraceback(lines []string) *ErrorLine {
 	lines = withoutLauncher(withoutHarmless(lines))
 	for i, line := range slices.Backward(lines) {
-		line = strings.TrimRight(line, " \r")
-		tag := RankTag.FindStringSubmatch(line)
-		text := line[len(RankTag.FindString(line)):]
+		text, _ := textOf(line, "")
 		if text == "" {
 			continue
 		}
@@ -24,11 +22,7 @@ func EndsWithTraceback(lines []string) *ErrorLine {
 		if begins < 0 || begins > 0 && goesOn.MatchString(lines[begins-1][len(RankTag.FindString(lines[begins-1])):]) {
 			return nil
 		}
-		found := &ErrorLine{Line: line, Message: text}
-		if tag != nil {
-			found.Rank = tag[1]
-		}
-		return found
+		return &ErrorLine{Line: strings.TrimRight(line, " \r"), Message: text, Rank: rankOf(line)}
 	}
 	return nil
 }

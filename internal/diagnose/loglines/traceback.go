@@ -31,7 +31,8 @@ func AfterTraceback(lines []string, skip func(message string) bool) *ErrorLine {
 
 // beginsTraceback reports whether a line begins a traceback.
 func beginsTraceback(line string) bool {
-	return isTitle(strings.TrimRight(line[len(RankTag.FindString(line)):], " \r"))
+	text, _ := textOf(line, "")
+	return isTitle(text)
 }
 
 // isTitle reports whether a text without its tag is the title of a traceback. That of another process or thread is the original one.
@@ -59,10 +60,7 @@ func textOf(line, tag string) (text string, same bool) {
 
 // exceptionAt returns the exception in a line, with the text that follows it.
 func exceptionAt(lines []string, at int) *ErrorLine {
-	found := &ErrorLine{Line: strings.TrimRight(lines[at], " \r")}
-	if rank := RankTag.FindStringSubmatch(found.Line); rank != nil {
-		found.Rank = rank[1]
-	}
+	found := &ErrorLine{Line: strings.TrimRight(lines[at], " \r"), Rank: rankOf(lines[at])}
 	tag := RankTag.FindString(found.Line)
 	found.Message = found.Line[len(tag):]
 	found.Message += exceptionGoesOn(lines, at, tag, found.Message)
@@ -332,7 +330,7 @@ func ThreadFailed(lines []string) bool {
 	}
 	inThread := false
 	for _, line := range lines {
-		text := strings.TrimRight(line[len(RankTag.FindString(line)):], " \r")
+		text, _ := textOf(line, "")
 		switch {
 		case threadBegins.MatchString(text):
 			inThread = true
