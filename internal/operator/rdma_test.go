@@ -132,19 +132,19 @@ func TestRDMARemovedInAQueue(t *testing.T) {
 		return nil
 	}
 	// The webhook fails open, and may not answer at once.
-	eventually(t, "the request is removed from a job in a queue", func() error {
-		job := mpitest.MPIJob(namespace, 2, request, func(o *kubeflow.MPIJob) {
+	queued := func() *kubeflow.MPIJob {
+		return mpitest.MPIJob(namespace, 2, request, func(o *kubeflow.MPIJob) {
 			o.Labels, o.Spec.RunPolicy.Suspend = map[string]string{mpi.LabelQueue: "team"}, new(true)
 		})
-		if err := api.Create(t.Context(), job); err != nil {
+	}
+	eventually(t, "the webhook answers", func() error {
+		job := queued()
+		if err := api.Create(t.Context(), job, client.DryRunAll); err != nil {
 			return err
 		}
-		err := isWithout(job)
-		if err != nil {
-			_ = api.Delete(t.Context(), job)
-		}
-		return err
+		return isWithout(job)
 	})
+	create(t, queued())
 	for _, edit := range []func(*kubeflow.MPIJob){func(o *kubeflow.MPIJob) { o.Labels = nil }, request} {
 		change(t, namespace, edit)
 		if err := isWithout(get(t, namespace, "pi", &kubeflow.MPIJob{})); err != nil {
