@@ -24,10 +24,10 @@ var refusals = []Entry{
 	{
 		Code: EarlierJobLeaving, Phase: v1alpha1.PhasePending, Severity: v1alpha1.SeverityWarning,
 		Status:  "Waiting for {object} {name} of an earlier job to be deleted.",
-		Summary: "Waiting for {name} of {of|an earlier job with the same name} to be deleted. Both {both|jobs} use the same host names.",
+		Summary: "Waiting for {object} {name} of {of|an earlier job with the same name} to be deleted. Both {both|jobs} use the same host names.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Wait. This takes seconds, unless the pod's node does not respond, or a finalizer keeps the pod."},
-			{Text: "See why the pod is not deleted.", Action: "kubectl -n {namespace} describe pod {name}"},
+			{Text: "Wait. This takes seconds, unless a finalizer keeps the object, or the node of a pod does not respond."},
+			{Text: "See why it is not deleted.", Action: "kubectl -n {namespace} describe {object} {name}"},
 			{Text: "Or create the job with another name."},
 		},
 	},

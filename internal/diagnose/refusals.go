@@ -169,7 +169,6 @@ func (p *input) refusal(r jobstate.Refusal) Finding {
 		}
 	case r.Taken && r.Leaving:
 		code = codes.EarlierJobLeaving
-		figures["name"] = r.Kind + " " + r.Name
 	case r.Taken:
 		code = codes.NameTaken
 	case quota != nil:
@@ -297,7 +296,7 @@ func earlierJob(p *input) []Finding {
 		return nil
 	}
 	first := p.Seen.Earlier[0]
-	figures := map[string]string{"name": first.Name}
+	figures := map[string]string{"object": "pod", "name": first.Name}
 	if p.Seen.EarlierIsOwn(p.Job) {
 		figures["of"], figures["both"] = "an earlier attempt of the job", "attempts"
 	}
