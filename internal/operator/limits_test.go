@@ -146,6 +146,7 @@ func TestLimitsOfNamespaces(t *testing.T) {
 		"MPIJob":                               {limitedMPIJob, "limited", 4, 2, "mpi", nil},
 		"MPIJob of too many workers":           {limitedMPIJob, "limited", 5, 2, "mpi", []string{"spec.mpiReplicaSpecs[Worker].replicas", "5", "at most 4", "limited"}},
 		"MPIJob of too many GPUs":              {limitedMPIJob, "limited", 4, 3, "mpi", []string{"spec.mpiReplicaSpecs", "3 GPUs", "at most 2"}},
+		"MPIJob of GPUs with a suffix":         {strings.ReplaceAll(limitedMPIJob, "%[2]d", "%[2]dk"), "limited", 4, 1, "mpi", []string{"1000 GPUs", "at most 2"}},
 		"MPIJob elsewhere":                     {limitedMPIJob, "limited", 4, 2, "other", []string{"nodeSelector", "pool=mpi"}},
 		"MPIJob without limits":                {limitedMPIJob, "free", 50, 8, "other", nil},
 		"MPIJob where the limit is no number":  {limitedMPIJob, "wrong", 1, 0, "mpi", []string{"namespace wrong", "max-workers: four", "must be a whole number", "administrator"}},

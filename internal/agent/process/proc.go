@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -103,12 +105,57 @@ func readStart(path string, buffer []byte) []byte {
 	}
 }
 
-// Newest returns the id of the process or thread of the container that was started last (proc_loadavg(5)): if it is the same as before, no
-// other process was started. It is "" if that is unknown.
-func Newest() string {
+// Load is what the kernel says of all processes and threads (proc_loadavg(5)).
+type Load struct {
+	// Newest is the id of the process or thread of the container that was started last: if it is the same as before, no other process was
+	// started. It is "" if that is unknown.
+	Newest string
+	// Runnable is how many threads of the node run or wait for a CPU; 0 if that is unknown.
+	Runnable int
+}
+
+// ReadLoad returns the load.
+func ReadLoad() Load {
 	var buffer [128]byte
-	line := bytes.TrimSpace(readStart("/proc/loadavg", buffer[:]))
-	return string(line[bytes.LastIndexByte(line, ' ')+1:])
+	return parseLoad(readStart("/proc/loadavg", buffer[:]))
+}
+
+// parseLoad reads a line such as "0.20 0.18 0.12 1/80 11206".
+func parseLoad(line []byte) (l Load) {
+	fields := bytes.Fields(line)
+	if len(fields) < 5 {
+		return l
+	}
+	runnable, _, _ := bytes.Cut(fields[3], []byte("/"))
+	l.Runnable, _ = strconv.Atoi(string(runnable))
+	l.Newest = string(fields[4])
+	return l
+}
+
+// CPUs is the number of the node's CPUs, of which the container may have a part.
+var CPUs = sync.OnceValue(func() int {
+	var buffer [4096]byte
+	if n := countCPUs(string(readStart("/sys/devices/system/cpu/online", buffer[:]))); n > 0 {
+		return n
+	}
+	return runtime.NumCPU()
+})
+
+// countCPUs counts the CPUs of a list such as "0-3,8" (cpuset(7), "List format"); 0 for what is none.
+func countCPUs(list string) (n int) {
+	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		first, err := strconv.Atoi(from)
+		last, errLast := strconv.Atoi(to)
+		if err != nil || errLast != nil || last < first {
+			return 0
+		}
+		n += last - first + 1
+	}
+	return n
 }
 
 // programOf returns where the code and the stack of a process begin, which the kernel chooses again for each program. A reader that may not

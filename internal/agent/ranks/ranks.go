@@ -32,10 +32,18 @@ const (
 	// after one was found.
 	eagerForRanks, eagerForMore = 5 * time.Second, 100 * time.Millisecond
 	// lookShare is how much longer a pause lasts than a look, so that at most this part of a core is used, but no longer than
-	// lookEagerly: in a container that is throttled, a look takes long.
+	// lookEagerly: in a container that is throttled, a look takes long. Where more threads want to run than the node has CPUs, pauses are longer
+	// by as much as all else is slower: a node has as many agents as pods.
 	lookShare   = 20
 	lookEagerly = 50 * time.Millisecond
 )
+
+// pauseBetweenLooks returns how long the pause after a look lasts while ranks are expected, on a node with so many threads that run or wait for
+// its CPUs.
+func pauseBetweenLooks(look time.Duration, runnable, cpus int) time.Duration {
+	pause := max(lookSoonest, lookShare*look) * time.Duration(max(runnable, cpus)) / time.Duration(cpus)
+	return min(pause, lookEagerly)
+}
 
 // Ranks holds the processes of the container that are ranks, and how they ended. They are not children of the agent
 // but of MPI's own daemons, so the agent has to look for them.
@@ -138,7 +146,7 @@ func (r *Ranks) Watch(done <-chan struct{}) {
 		}
 		pause = min(2*pause, lookLatest)
 		if now.Before(eager) {
-			pause = max(lookSoonest, min(lookShare*now.Sub(began), lookEagerly))
+			pause = pauseBetweenLooks(now.Sub(began), process.ReadLoad().Runnable, process.CPUs())
 		}
 		timer.Stop()
 		if !alone {
@@ -160,7 +168,7 @@ const listAgain = time.Second
 // Scan looks once at every process, or, if none was started since the last time, at those that may become ranks. It reports whether it found a
 // new one, and whether the agent is alone.
 func (r *Ranks) Scan() (found, alone bool) {
-	now, newest := time.Now(), process.Newest()
+	now, newest := time.Now(), process.ReadLoad().Newest
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if newest != "" && newest == r.newest && now.Sub(r.listed) < listAgain {
