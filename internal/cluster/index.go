@@ -162,6 +162,9 @@ func (c *Cluster) AnyStarting(ctx context.Context, job types.NamespacedName) (bo
 	return len(one.Items) > 0, nil
 }
 
+// WritesWait reports whether more is to be written to the API server than may be at once, as while hundreds of jobs start.
+func (c *Cluster) WritesWait() bool { return c.gate.isBusy() }
+
 // secretMeta is the type of Secrets whose metadata is read only: keys are not kept in the operator's memory.
 func secretMeta() *metav1.PartialObjectMetadata {
 	meta := &metav1.PartialObjectMetadata{}

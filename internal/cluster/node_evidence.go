@@ -53,17 +53,21 @@ func Unready(pod *corev1.Pod) bool {
 
 // readNodes reads nodes by name, without their free capacity.
 func (g *Gatherer) readNodes(ctx context.Context, names []string) []jobstate.Node {
-	var nodes []jobstate.Node
-	for _, name := range names {
-		var node corev1.Node
-		switch err := g.live.Get(ctx, client.ObjectKey{Name: name}, &node); {
-		case apierrors.IsNotFound(err):
-			nodes = append(nodes, jobstate.Node{Name: name, Missing: true})
-		case err == nil:
-			nodes = append(nodes, nodeOf(&node, nil))
-		}
+	nodes := make([]jobstate.Node, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() {
+			var node corev1.Node
+			switch err := g.live.Get(ctx, client.ObjectKey{Name: name}, &node); {
+			case apierrors.IsNotFound(err):
+				nodes[i] = jobstate.Node{Name: name, Missing: true}
+			case err == nil:
+				nodes[i] = nodeOf(&node, nil)
+			}
+		})
 	}
-	return nodes
+	all.Wait()
+	return slices.DeleteFunc(nodes, func(node jobstate.Node) bool { return node.Name == "" })
 }
 
 // freeCapacity returns the nodes with their free capacity, and nothing if they cannot all be read. It reads them again if they were read

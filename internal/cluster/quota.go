@@ -59,9 +59,9 @@ func limitRanges(ctx context.Context, from client.Reader, namespace string) ([]c
 }
 
 // Asked returns the requests of a job without pods, and the quotas of its namespace, from the cache; nothing if there
-// are no quotas. It takes the templates of the launcher and the workers. It ignores what webhooks and RuntimeClasses
+// are no quotas. templates returns those of the launcher and the workers. It ignores what webhooks and RuntimeClasses
 // add to pods.
-func (c *Cluster) Asked(ctx context.Context, job mpi.Job, launcher, worker corev1.PodTemplateSpec) ([]quota.Pods, []quota.Quota, error) {
+func (c *Cluster) Asked(ctx context.Context, job mpi.Job, templates func() (launcher, worker corev1.PodTemplateSpec)) ([]quota.Pods, []quota.Quota, error) {
 	quotas, err := c.quotas(ctx, c.client, job.Namespace)
 	if err != nil || len(quotas) == 0 {
 		return nil, nil, err
@@ -70,6 +70,7 @@ func (c *Cluster) Asked(ctx context.Context, job mpi.Job, launcher, worker corev
 	if err != nil {
 		return nil, nil, err
 	}
+	launcher, worker := templates()
 	var pods []quota.Pods
 	if !job.Launcher.None {
 		pods = append(pods, quota.Counted(mpi.RoleLauncher, 1, quota.WithDefaults(launcher, ranges)))

@@ -93,6 +93,13 @@ func (g *gate) enter(ctx context.Context, job types.UID) error {
 	return ctx.Err()
 }
 
+// isBusy reports whether writes wait for a slot.
+func (g *gate) isBusy() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.waiting) > 0
+}
+
 // leave releases a slot.
 func (g *gate) leave(job types.UID) {
 	g.mu.Lock()

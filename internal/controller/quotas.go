@@ -211,11 +211,13 @@ func (q *quotas) observe(ctx context.Context, job mpi.Job, seen jobstate.Observe
 
 // asked returns what a job requests of the quotas of its namespace, and the quotas. It reads caches only.
 func (q *quotas) asked(ctx context.Context, job mpi.Job) ([]quota.Pods, []quota.Quota, error) {
-	launcher, worker := job.Launcher.Template, job.Workers.Template
-	if !job.External {
-		launcher, worker = plan.Templates(job, q.settings)
-	}
-	return q.cluster.Asked(ctx, job, launcher, worker) //nolint:wrapcheck // callers log it
+	//nolint:wrapcheck // callers log it
+	return q.cluster.Asked(ctx, job, func() (launcher, worker corev1.PodTemplateSpec) {
+		if job.External {
+			return job.Launcher.Template, job.Workers.Template
+		}
+		return plan.Templates(job, q.settings)
+	})
 }
 
 // runOf returns what a job with pods uses of quotas.

@@ -60,13 +60,14 @@ func endpointRetry(seen jobstate.Observed) time.Duration {
 	return max(minEndpointRetry, seen.Now.Sub(seen.Isolation.CreationTimestamp.Time)/5)
 }
 
-// resultFor returns the result of a reconcile. Conflicts are expected and are not logged.
+// resultFor returns the result of a reconcile. Conflicts are expected and are not logged. A pass for which only time has to pass makes room for
+// others.
 func resultFor(wait time.Duration, err error) (reconcile.Result, error) {
 	switch {
 	case errors.Is(err, errOutdated):
-		return reconcile.Result{RequeueAfter: outdatedRetry}, nil
+		return reconcile.Result{RequeueAfter: outdatedRetry, Priority: new(0)}, nil
 	case err != nil:
-		return reconcile.Result{}, err
+		return reconcile.Result{Priority: new(0)}, err
 	}
-	return reconcile.Result{RequeueAfter: wait}, nil
+	return reconcile.Result{RequeueAfter: wait, Priority: new(priorityBatched)}, nil
 }

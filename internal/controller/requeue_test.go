@@ -58,17 +58,18 @@ func TestResultFor(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "mpijobs"}, "pi", nil)
 	broken := errors.New("broken")
 	for name, test := range map[string]struct {
-		err   error
-		wait  time.Duration
-		fails bool
+		err      error
+		wait     time.Duration
+		priority int
+		fails    bool
 	}{
-		"nothing is wrong": {wait: time.Hour},
+		"nothing is wrong": {wait: time.Hour, priority: priorityBatched},
 		"a conflict":       {err: asOutdated(fmt.Errorf("write status: %w", conflict)), wait: outdatedRetry},
 		"an error":         {err: asOutdated(broken), fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result, err := resultFor(time.Hour, test.err)
-			if result.RequeueAfter != test.wait || (err != nil) != test.fails {
+			if result.RequeueAfter != test.wait || *result.Priority != test.priority || (err != nil) != test.fails {
 				t.Errorf("got %v, %v", result, err)
 			}
 		})

@@ -96,7 +96,7 @@ func namedEvents(name func(client.Object) string, delay time.Duration) handler.E
 	request := requestFor(name)
 	add := func(q queue, object client.Object, delay time.Duration) {
 		for _, job := range request(object) {
-			q.AddAfter(job, delay)
+			enqueue(q, job, delay)
 		}
 	}
 	return handler.Funcs{

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -41,8 +42,17 @@ const concurrent = 32
 // would otherwise cause a write of the job's status, its report and discover_hosts.sh.
 const batchDelay = time.Second
 
-// maxBatchDelay is the longest batch of events of pods, for pods that have been starting for long.
-const maxBatchDelay = 10 * time.Second
+// maxBatchDelay is the longest batch of events of pods, for pods that have been starting for long, and maxBusyDelay while writes wait for one
+// another: each tells the API server of all of the job's pods.
+const (
+	maxBatchDelay = 10 * time.Second
+	maxBusyDelay  = 30 * time.Second
+)
+
+
+// priorityBatched is the priority of passes that wait for a batch of events to be complete, or for time to pass: they make room for jobs that
+// are new, have changed or end (0), and for those of which the embedded scheduler has decided.
+const priorityBatched = -10
 
 // watch starts a reconcile whenever a job that the operator runs changes, or one of its objects, in a field that a
 // reconcile reads. decisions are those of the embedded scheduler.
@@ -141,7 +151,7 @@ func (r *reconciler) podEvents() handler.Funcs {
 		if r.oneOfManyStarting(ctx, e) {
 			wait = batchDelay
 			if !isStuck(e.ObjectNew) {
-				wait = batchDelayFor(r.clock.Since(e.ObjectNew.GetCreationTimestamp().Time))
+				wait = batchDelayFor(r.clock.Since(e.ObjectNew.GetCreationTimestamp().Time), r.cluster.WritesWait())
 			}
 		}
 		enqueueJobs(q, wait, e.ObjectOld, e.ObjectNew)
@@ -169,8 +179,12 @@ func namespaceEvents(reader client.Reader, jobOf func(client.Object) []reconcile
 
 // batchDelayFor returns how long events are batched when one of many pods of an age has started. It is half of the age, so
 // that progress is reported early, and pods that take minutes do not cause a write a second.
-func batchDelayFor(age time.Duration) time.Duration {
-	return min(max(batchDelay, age/2), maxBatchDelay)
+func batchDelayFor(age time.Duration, writesWait bool) time.Duration {
+	longest := maxBatchDelay
+	if writesWait {
+		longest = maxBusyDelay
+	}
+	return min(max(batchDelay, age/2), longest)
 }
 
 // isStuck reports whether a pod does not start as it should, which is reported early.
@@ -205,13 +219,19 @@ func (r *reconciler) oneOfManyStarting(ctx context.Context, e event.UpdateEvent)
 func enqueueJobs(q queue, after time.Duration, objects ...client.Object) {
 	for _, object := range objects {
 		for _, job := range jobOf(object) {
-			if after == 0 {
-				q.Add(job)
-			} else {
-				q.AddAfter(job, after)
-			}
+			enqueue(q, job, after)
 		}
 	}
+}
+
+// enqueue enqueues a job at once, or after a time, and then behind those that are due at once.
+func enqueue(q queue, job reconcile.Request, after time.Duration) {
+	ordered, is := q.(priorityqueue.PriorityQueue[reconcile.Request])
+	if after == 0 || !is {
+		q.AddAfter(job, after)
+		return
+	}
+	ordered.AddWithOpts(priorityqueue.AddOpts{After: after, Priority: new(priorityBatched)}, job)
 }
 
 // jobOf finds the job that an object belongs to by its label. The owner would do for the job's own objects, but

@@ -81,7 +81,10 @@ func (l *logReader) readIfDue(ctx context.Context, job mpi.Job, seen jobstate.Ob
 	select {
 	case l.slots <- struct{}{}:
 	default:
-		const soon = time.Second
+		// Later if there are many jobs: slow nodes may keep the readers for seconds.
+		l.mu.Lock()
+		soon := max(time.Second, turn(len(l.jobs), logsPerSecond)/4)
+		l.mu.Unlock()
 		return h.evidence, soon + rand.N(soon)
 	}
 	defer func() { <-l.slots }()

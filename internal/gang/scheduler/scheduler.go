@@ -22,6 +22,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -210,10 +211,19 @@ func (e *Scheduler) Start() { e.start() }
 func (e *Scheduler) Source(kind string) source.Source {
 	return source.Channel(e.decisions[kind], handler.Funcs{
 		GenericFunc: func(_ context.Context, e event.GenericEvent, into workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			into.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)})
+			job := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(e.Object)}
+			if ordered, is := into.(priorityqueue.PriorityQueue[reconcile.Request]); is {
+				ordered.AddWithOpts(priorityqueue.AddOpts{Priority: new(priorityDecided)}, job)
+				return
+			}
+			into.Add(job)
 		},
 	})
 }
+
+// priorityDecided has jobs of which something was decided reconciled before others (0), which would find the room taken that is kept for them.
+const priorityDecided = 10
+
 
 // run decides whenever something has changed, until the context ends.
 func (e *Scheduler) run(ctx context.Context) error {
