@@ -53,11 +53,11 @@ func nativeGangs(t *testing.T) {
 	})
 }
 
-// placeNatively has a test check at its end, if GANGS is native, that Kubernetes' scheduler placed the MPIJobs of a namespace by their PodGroups:
-// the tests then show what holds for jobs on such a cluster. The tests of gangs check this themselves.
+// placeNatively has a test check at its end, if GANGS is native, that Kubernetes' scheduler placed the MPIJobs of a namespace that ran by their
+// PodGroups, and the operator the TrainJobs.
 func placeNatively(t *testing.T, namespace string) {
 	t.Helper()
-	if os.Getenv("GANGS") != "native" || isQueued() || strings.HasPrefix(t.Name(), "TestGang") {
+	if os.Getenv("GANGS") != "native" || isQueuedByTopology() || strings.HasPrefix(t.Name(), "TestGang") {
 		return
 	}
 	nativeGangs(t)
@@ -67,8 +67,12 @@ func placeNatively(t *testing.T, namespace string) {
 			t.Errorf("list the reports: %v", err)
 		}
 		for _, report := range reports.Items {
-			if waited := report.Status.Waited; report.Spec.JobRef.Kind == kubeflow.Kind && waited != nil && waited.Backend != gang.PodGroup {
-				t.Errorf("MPIJob %s was placed by %s", report.Spec.JobRef.Name, waited.Backend)
+			want := gang.Embedded
+			if report.Spec.JobRef.Kind == kubeflow.Kind {
+				want = gang.PodGroup
+			}
+			if waited := report.Status.Waited; report.Status.RunningTime != nil && (waited == nil || waited.Backend != want) {
+				t.Errorf("%s %s was placed by %+v, not by %s", report.Spec.JobRef.Kind, report.Spec.JobRef.Name, waited, want)
 			}
 		}
 	})

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -43,29 +44,53 @@ spec: {clusterQueue: `+queueOfAll()+`}`)
 	create(t, queue)
 	waitForDefaultQueue(t, openMPI(namespace, 1, "true"))
 	if isQueuedByTopology() {
-		t.Cleanup(func() { nodesAreKueues(t, namespace) })
+		nodesAreKueues(t, namespace)
 	}
 }
 
-// nodesAreKueues checks that Kueue has selected the nodes of all jobs of a namespace that it has admitted.
+// nodesAreKueues has a test check at its end that Kueue has selected nodes for each pod set of each job of a namespace that it admitted, and that
+// all jobs that ran were admitted. Workloads are deleted with their jobs, and lose their nodes when they are evicted: they are looked at while
+// the test runs.
 func nodesAreKueues(t *testing.T, namespace string) {
 	t.Helper()
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kueue.WorkloadKind.GroupVersion().WithKind("WorkloadList"))
-	if err := api.List(context.Background(), list, client.InNamespace(namespace)); err != nil {
-		t.Errorf("list the Workloads: %v", err)
-	}
-	for _, workload := range list.Items {
-		sets, _, err := unstructured.NestedSlice(workload.Object, "status", "admission", "podSetAssignments")
-		if err != nil {
-			t.Errorf("read Workload %s: %v", workload.GetName(), err)
+	placed, wrong := map[string]bool{}, map[string]bool{}
+	look := func(ctx context.Context) {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kueue.WorkloadKind.GroupVersion().WithKind("WorkloadList"))
+		if err := api.List(ctx, list, client.InNamespace(namespace)); err != nil {
+			return
 		}
-		for _, set := range sets {
-			if fields := set.(map[string]any); fields["topologyAssignment"] == nil {
-				t.Errorf("Kueue has selected no nodes for %v of %s", fields["name"], workload.GetName())
+		for _, workload := range list.Items {
+			sets, _, _ := unstructured.NestedSlice(workload.Object, "status", "admission", "podSetAssignments")
+			for _, set := range sets {
+				if fields := set.(map[string]any); fields["topologyAssignment"] == nil { //nolint:forcetypeassert // Kueue's API
+					wrong[fmt.Sprintf("%v of %s", fields["name"], workload.GetName())] = true
+				}
+			}
+			for _, owner := range workload.GetOwnerReferences() {
+				placed[owner.Name] = placed[owner.Name] || len(sets) > 0
 			}
 		}
 	}
+	ctx, stop := context.WithCancel(context.Background())
+	var looks sync.WaitGroup
+	looks.Go(func() { wait.UntilWithContext(ctx, look, 300*time.Millisecond) })
+	t.Cleanup(func() {
+		stop()
+		looks.Wait()
+		for set := range wrong {
+			t.Errorf("Kueue has selected no nodes for %s", set)
+		}
+		var reports v1alpha1.JobReportList
+		if err := api.List(context.Background(), &reports, client.InNamespace(namespace)); err != nil {
+			t.Errorf("list the reports: %v", err)
+		}
+		for _, report := range reports.Items {
+			if job := report.Spec.JobRef.Name; report.Status.RunningTime != nil && !placed[job] {
+				t.Errorf("%s %s ran, and was not seen to be admitted by Kueue", report.Spec.JobRef.Kind, job)
+			}
+		}
+	})
 }
 
 // waitForDefaultQueue waits until Kueue gives a new job the default queue of its namespace.
