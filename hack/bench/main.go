@@ -309,12 +309,22 @@ func benchAgent(ctx context.Context, o options, root string, names *regexp.Regex
 	if o.smallest {
 		names = agent.Smallest
 	}
-	results, err := agent.Run(ctx, agent.Settings{Root: root, Out: o.out, Names: names, Full: o.full, Runs: o.runs, Before: o.before, Progress: os.Stdout})
+	result := func(of agent.Results) report.Report {
+		return report.Report{
+			Suite: suiteAgent, Date: begun.UTC().Truncate(time.Second), Machine: machine(), Version: of.Versions, Cases: of.Cases, Skipped: of.Skipped,
+		}
+	}
+	results, err := agent.Run(ctx, agent.Settings{
+		Root: root, Out: o.out, Names: names, Full: o.full, Runs: o.runs, Before: o.before, Progress: os.Stdout,
+		Save: func(of agent.Results) error {
+			_, err := result(of).Write(o.out)
+			return err
+		},
+	})
 	if err != nil || len(results.Cases)+len(results.Skipped) == 0 {
 		return false, err
 	}
-	result := report.Report{Suite: suiteAgent, Version: results.Versions, Cases: results.Cases, Skipped: results.Skipped}
-	return true, finish(o, begun, result, agent.Peers(o.before))
+	return true, finish(o, begun, result(results), agent.Peers(o.before))
 }
 
 // benchStart runs the suite start; it reports whether any of its cases was asked for.

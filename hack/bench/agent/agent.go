@@ -34,6 +34,8 @@ type Settings struct {
 	Before string
 	// Progress receives a line per run.
 	Progress io.Writer
+	// Save is called with all results so far after each case.
+	Save func(Results) error
 }
 
 // Peers returns the contestants other than Ours, in the order of a table. The commit before is that of Settings.
@@ -175,6 +177,9 @@ func (s Settings) fight(ctx context.Context, agents map[string]string, chosen []
 			return err
 		}
 		results.Cases = append(results.Cases, lines...)
+		if err := s.Save(*results); err != nil {
+			return err
+		}
 	}
 	return nil
 }

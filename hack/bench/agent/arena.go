@@ -28,8 +28,10 @@ type stage struct {
 	logs string
 }
 
-// limit is how long one thing may take that takes seconds.
+// limit is how long one thing may take that takes seconds, and errLimit that it took longer.
 const limit = 2 * time.Minute
+
+var errLimit = fmt.Errorf("not done after %s", limit)
 
 // open starts the hosts and waits until each can be reached.
 func (s stage) open(ctx context.Context, c contestant, workers int) (*arena, error) {
@@ -78,7 +80,7 @@ func (a *arena) close() error {
 
 // run runs programs on the launcher.
 func (a *arena) run(ctx context.Context, request host.Request) (host.Reply, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done after %s", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
 	defer cancel()
 	return a.launcher.Run(ctx, request)
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -191,12 +192,15 @@ func (b bout) run(ctx context.Context, s stage, runs int, contestants []contesta
 	for turn := range runs * b.often {
 		for _, c := range b.order(turn, contestants) {
 			measured, err := b.once(ctx, s, c)
-			if err != nil {
+			isCut := errors.Is(err, errLimit) && len(b.results) == 1
+			if isCut {
+				measured = map[string]float64{b.results[0].name: limit.Seconds()}
+			} else if err != nil {
 				return nil, fmt.Errorf("%s, %s, run %d: %w", b.results[0].name, c.name, turn+1, err)
 			}
 			var figures []string
 			for _, r := range b.results {
-				value := report.Value{Value: measured[r.name]}
+				value := report.Value{Value: measured[r.name], AtLeast: isCut}
 				values[r.name][c.name] = append(values[r.name][c.name], value)
 				figures = append(figures, value.String()+" "+r.unit)
 			}
