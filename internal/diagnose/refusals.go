@@ -10,6 +10,7 @@ import (
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/codes"
@@ -87,9 +88,15 @@ func (p *input) objectsRefused() (last jobstate.Event, is bool) {
 	return last, is && !p.jobMadePodSince(last)
 }
 
-// jobMadePodSince reports whether the Job that an event says was refused, or any if it names none, has made a pod since.
+// jobMadePodSince reports whether the Job that an event says was refused, or any if it names none, has made a pod since. The events of a Job
+// are not known any more when it is deleted; its pods still are.
 func (p *input) jobMadePodSince(refusal jobstate.Event) bool {
 	named := uncreatedJob.FindStringSubmatch(refusal.Message)
+	if slices.ContainsFunc(p.Seen.AllPods(), func(pod *corev1.Pod) bool {
+		return !pod.CreationTimestamp.Time.Before(refusal.Last) && (named == nil || strings.HasPrefix(pod.Name, named[1]+"-"))
+	}) {
+		return true
+	}
 	made := p.Events("Job", func(e jobstate.Event) bool {
 		return e.Reason == "SuccessfulCreate" && !e.Last.Before(refusal.Last) && (named == nil || named[1] == e.Name)
 	})

@@ -73,6 +73,15 @@ func refusedJob(reason, message string) func(*scene) { return event("JobSet", "p
 
 func withoutLauncher(s *scene) { s.seen.Launcher, s.seen.LauncherPods = nil, nil }
 
+// podOfJob is the launcher's pod, made by a Job of a name so many seconds ago.
+func podOfJob(name string, ago time.Duration) func(*scene) {
+	return func(s *scene) {
+		pod := mpitest.LauncherPod(s.job, 0, corev1.PodFailed)
+		pod.Name, pod.CreationTimestamp = name+"-0-x2x4z", metav1.NewTime(mpitest.Now.Add(-ago*time.Second))
+		s.seen.LauncherPods = append(s.seen.LauncherPods, pod)
+	}
+}
+
 // TestRefusedPods: that a Job's pod was refused is told while that keeps the pod from being made, and not after.
 func TestRefusedPods(t *testing.T) {
 	// The launcher's pod is missing: its Job was started a minute ago.
@@ -121,6 +130,9 @@ func TestRefusedPods(t *testing.T) {
 		"the launcher's Job refused":                 {jobSet(workerJob(4), withoutLauncher, refusedJob("JobCreationFailed", invalid)), []codes.Code{codes.ObjectRefused}},
 		"a Job refused, and created since":           {jobSet(workerJob(4), refusedJob("JobCreationFailed", invalid)), nil},
 		"a Job refused, that made a pod since":       {jobSet(withoutJobs, refusedJob("JobCreationFailed", invalid), toldOf("pi-launcher-0", 0, "SuccessfulCreate", "Created pod: pi-launcher-0-0-x2x4z")), nil},
+		"a Job refused, whose pod is there":          {jobSet(withoutJobs, refusedJob("JobCreationFailed", invalid), podOfJob("pi-launcher-0", 0)), nil},
+		"a Job refused, whose pod is from before":    {jobSet(withoutJobs, refusedJob("JobCreationFailed", invalid), podOfJob("pi-launcher-0", 600)), []codes.Code{codes.ObjectRefused}},
+		"a Job refused, and a pod of another there":  {jobSet(withoutJobs, refusedJob("JobCreationFailed", invalid), podOfJob("pi-node-0", 0)), []codes.Code{codes.ObjectRefused}},
 		"a Job refused, and another made a pod":      {jobSet(withoutJobs, refusedJob("JobCreationFailed", invalid), toldOf("pi-node-0", 0, "SuccessfulCreate", "Created pod: pi-node-0-0-x2x4z")), []codes.Code{codes.ObjectRefused}},
 		"a Job refused, that had made a pod before":  {jobSet(withoutJobs, refusedJob("JobCreationFailed", invalid), toldOf("pi-launcher-0", 600, "SuccessfulCreate", "Created pod: pi-launcher-0-0-x2x4z")), []codes.Code{codes.ObjectRefused}},
 		"a Job refused, of a job without a launcher": {jobSet(withoutJobs, func(s *scene) { s.job.Launcher.None = true }, refusedJob("JobCreationFailed", invalid)), []codes.Code{codes.ObjectRefused}},
