@@ -1,6 +1,10 @@
 package codes
 
-import "opendatahub.io/mpijob/api/v1alpha1"
+import (
+	"regexp"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+)
 
 // Moment is when a finding is compared with one that the record of its job has from before.
 type Moment struct {
@@ -44,7 +48,7 @@ func (at Moment) follows(effect, cause v1alpha1.Finding) bool {
 	case cause.Code == NodeLost && effect.Rank != nil:
 		// A busy node may not respond for a while. That does not explain a rank that failed.
 		return false
-	case isDeletion(effect) && !isDeletion(cause) && Has(cause.Code, RemovesPods) && effect.Pod == cause.Pod:
+	case isDeletion(effect) && !isDeletion(cause) && Has(cause.Code, RemovesPods) && isOfSamePlace(effect.Pod, cause.Pod):
 		// The pod that was evicted or preempted is deleted a moment later.
 		return true
 	case Has(effect.Code, FollowsPodLoss) && (Has(cause.Code, RemovesPods) || at.Failed && Has(cause.Code, BlocksPods)):
@@ -56,6 +60,15 @@ func (at Moment) follows(effect, cause v1alpha1.Finding) bool {
 		return !at.Ran && keepsFromStarting(cause)
 	}
 	return false
+}
+
+// randomSuffix is the part of a pod's name that its Job appends (k8s.io/apimachinery/pkg/util/rand, the alphabet of String).
+var randomSuffix = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{5}$`)
+
+// isOfSamePlace reports whether two names are of one pod, or of a Job's pod with an index and of the one that replaced it.
+func isOfSamePlace(a, b string) bool {
+	place := randomSuffix.ReplaceAllString(a, "")
+	return a == b || place != a && place == randomSuffix.ReplaceAllString(b, "")
 }
 
 // isDeletion reports whether a finding is that something else deleted a pod.

@@ -56,6 +56,8 @@ func TestOrderOfCauses(t *testing.T) {
 		"2: the connection to a worker that was deleted":     {failed, of(codes.ConnectionLost), of(codes.WorkerDeleted), false},
 		"2: the deletion of a worker that was lost":          {failed, of(codes.WorkerDeleted), of(codes.ConnectionLost), true},
 		"2: the deletion of a worker that was evicted":       {runs, of(codes.WorkerDeleted, pod("w")), of(codes.Evicted, pod("w")), false},
+		"2: a Job's pod after one that was evicted":          {runs, of(codes.WorkerDeleted, pod("pi-node-0-0-x2x4z")), of(codes.Evicted, pod("pi-node-0-0-q9f7b")), false},
+		"2: another worker than the one that was evicted":    {runs, of(codes.WorkerDeleted, pod("pi-node-0-1-x2x4z")), of(codes.Evicted, pod("pi-node-0-0-q9f7b")), true},
 		"2: daemons that did not start, of refused pods":     {failedEarly, of(codes.DaemonsNotStarted), of(codes.PodSecurityDenied), false},
 		"2: no room for pods that were preempted":            {failed, of(codes.InsufficientResources), of(codes.Preempted), false},
 		"2: no room for pods that were preempted, as it is":  {runs, of(codes.InsufficientResources), of(codes.Preempted), true},
