@@ -103,7 +103,13 @@ func IsLibraryFile(file string) bool {
 			return true
 		}
 	}
-	return strings.HasPrefix(file, "<frozen ") || strings.Contains(file, "/site-packages/") || strings.Contains(file, "/dist-packages/") || inStandardLibrary(file)
+	return isGenerated(file) || strings.Contains(file, "/site-packages/") || strings.Contains(file, "/dist-packages/") || inStandardLibrary(file)
+}
+
+// isGenerated reports whether a name such as "<frozen runpy>" or "<__array_function__ internals>" is of code that a library has compiled. The
+// program's own are of python -c, of standard input and of notebooks.
+func isGenerated(file string) bool {
+	return strings.HasPrefix(file, "<") && file != "<string>" && file != "<stdin>" && !strings.HasPrefix(file, "<ipython-input-") && !strings.HasPrefix(file, "<cell ")
 }
 
 // inStandardLibrary reports whether a file is in a folder such as /usr/lib64/python3.12.

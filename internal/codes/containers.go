@@ -22,6 +22,17 @@ var creations = []Entry{
 	},
 }
 
+// ReferenceWithoutKey is the definition of MissingReference for a Secret or ConfigMap that exists and lacks a key.
+var ReferenceWithoutKey = Entry{
+	Code: MissingReference, Phase: v1alpha1.PhaseInitializing,
+	Summary: "{who} cannot start: {missing} does not exist in namespace {namespace}.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "See which keys it has.", Action: "kubectl -n {namespace} describe {object} {name}"},
+		{Text: "Write one of them in the job.", Action: "{reference}"},
+		{Text: "Or add the key. The pods then start automatically."},
+	},
+}
+
 var crashLoops = []Entry{
 	{
 		Code: CrashLoop, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityError,

@@ -314,6 +314,11 @@ var (
 	ReadOnlyVolume = []v1alpha1.Remedy{
 		{Text: "Write {file} elsewhere: it is on volume {volume}{mounted}, which cannot be written to. Use a claim, or an emptyDir for files that the job alone needs.", Action: programVolumes},
 	}
+	// ReadOnlyMount are those for a file on a volume that is mounted so that it cannot be written to. They may also use folder.
+	ReadOnlyMount = []v1alpha1.Remedy{
+		{Text: "Remove readOnly from the mount of volume {volume} at {folder}, if the program is to write {file}.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
+		{Text: "Or write it to another volume."},
+	}
 	// FileNotExecutable are those for a file that a shell may not execute.
 	FileNotExecutable = []v1alpha1.Remedy{
 		{Text: "Start {file} by its interpreter, which does not need the mode.", Action: "command: [sh, {file}]"},

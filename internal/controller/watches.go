@@ -49,7 +49,6 @@ const (
 	maxBusyDelay  = 30 * time.Second
 )
 
-
 // priorityBatched is the priority of passes that wait for a batch of events to be complete, or for time to pass: they make room for jobs that
 // are new, have changed or end (0), and for those of which the embedded scheduler has decided.
 const priorityBatched = -10

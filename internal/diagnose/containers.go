@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
@@ -31,6 +33,12 @@ func containers(p *input) []Finding {
 		if slices.ContainsFunc(p.Job.Connections, func(name string) bool { return absent == fmt.Sprintf("Secret %q", name) }) {
 			figures["missing"] = strings.Replace(absent, "Secret", "data connection", 1)
 			figures["reference"] = mpi.ConnectionsPath.String()
+		}
+		if key := missingKey.FindStringSubmatch(absent); key != nil {
+			entry, figures["object"], figures["name"] = codes.ReferenceWithoutKey, strings.ToLower(key[2]), key[3]
+			if at := keyReference(p.Template(g.Pods[0].Role), key[1], key[3]); at != "" {
+				figures["reference"] = p.field(g.Pods[0].Role) + at
+			}
 		}
 	case p.lacksMemory(g.Pods[0], message, figures):
 		// Its figures contain the remedy.
@@ -72,6 +80,28 @@ func missing(message string) string {
 		name = m[5]
 	}
 	return fmt.Sprintf("key %q of %s %q", m[3], m[4], name)
+}
+
+// missingKey matches the text of missing for a key.
+var missingKey = regexp.MustCompile(`^key "(.+)" of (Secret|ConfigMap) "(.+)"$`)
+
+// keyReference returns where a pod template has a variable from a key of a Secret or ConfigMap, below the template; "" if it has none.
+func keyReference(spec corev1.PodSpec, key, name string) string {
+	for list, containers := range map[string][]corev1.Container{"containers": spec.Containers, "initContainers": spec.InitContainers} {
+		for i, container := range containers {
+			for n, variable := range container.Env {
+				from := cmp.Or(variable.ValueFrom, &corev1.EnvVarSource{})
+				at := fmt.Sprintf(".spec.%s[%d].env[%d].valueFrom.", list, i, n)
+				if ref := from.SecretKeyRef; ref != nil && ref.Key == key && ref.Name == name {
+					return at + "secretKeyRef.key"
+				}
+				if ref := from.ConfigMapKeyRef; ref != nil && ref.Key == key && ref.Name == name {
+					return at + "configMapKeyRef.key"
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // refusedMount is what runc and crun report of a mount in a container that is not possible (libcontainer/rootfs_linux.go of runc, and

@@ -92,7 +92,13 @@ func TestWhatKubernetesSays(t *testing.T) {
 		"connection-missing": {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `secret "training-data" not found`)).with(func(s *scene) {
 			s.job.Connections = []string{"results", "training-data"}
 		})},
-		"secret-key-missing":           {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `couldn't find key AWS_KEY in Secret ns/s3-credentials`))},
+		"secret-key-missing": {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `couldn't find key AWS_KEY in Secret ns/s3-credentials`))},
+		"secret-key-missing-in-a-variable": {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `couldn't find key AWS_KEY in Secret ns/s3-credentials`)).with(func(s *scene) {
+			main := &s.job.Workers.Template.Spec.Containers[0]
+			main.Env = append(main.Env, corev1.EnvVar{Name: "AWS_KEY", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "s3-credentials"}, Key: "AWS_KEY",
+			}}})
+		})},
 		"configmap-missing":            {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `configmap "settings" not found`))},
 		"runs-as-root":                 {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("CreateContainerConfigError", `container has runAsNonRoot and image will run as root (pod: "pi-worker-0_ns(uid)", container: main)`))},
 		"runs-as-root-by-its-template": {codes.ContainerCreateFailed, starting(2, mpitest.Waiting("CreateContainerConfigError", `container's runAsUser breaks non-root policy (pod: "pi-worker-0_ns(uid)", container: main)`))},
@@ -120,6 +126,11 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 				pod.Status.ContainerStatuses[0].State.Terminated.Message = `error gathering device information while adding custom device "/dev/nvidia3": no such file or directory`
 			}))},
 		"oom-killed": {codes.OutOfMemory, failed(1, `ORTE has lost communication with a remote daemon.`, sshd).with(worker(1, corev1.PodFailed, mpitest.Exited(137, "OOMKilled")))},
+		"oom-killed-with-a-volume-in-memory": {codes.OutOfMemory, failed(1, `ORTE has lost communication with a remote daemon.`, sshd).with(worker(1, corev1.PodFailed, mpitest.Exited(137, "OOMKilled")), func(s *scene) {
+			spec := &s.job.Workers.Template.Spec
+			spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}})
+			spec.Containers[0].VolumeMounts = append(spec.Containers[0].VolumeMounts, corev1.VolumeMount{Name: "shm", MountPath: "/dev/shm"})
+		})},
 		"oom-killed-and-restarted": {codes.OutOfMemory, running(2).with(worker(1, corev1.PodRunning, func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 				Name: "main", RestartCount: 1, LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}},

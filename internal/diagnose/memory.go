@@ -3,8 +3,11 @@ package diagnose
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
@@ -73,6 +76,11 @@ func outOfMemory(p *input) []Finding {
 		}
 	}
 	entry, size := p.sizeFigures(pods, figures)
+	if entry.Summary == codes.Lookup(codes.OutOfMemory).Summary && len(pods) > 0 {
+		if figures["volume"], figures["folder"] = memoryVolume(p.Template(pods[0].Role)); figures["volume"] != "" {
+			entry.Remedies = slices.Insert(slices.Clone(entry.Remedies), 1, codes.MemoryVolume)
+		}
+	}
 	f := p.findAs(entry, pods, figures)
 	if f.Evidence = evidence; size != "" {
 		f.Evidence = append(f.Evidence, size)
@@ -87,6 +95,21 @@ func outOfMemory(p *input) []Finding {
 		f.ExitCode = &rank.ExitCode
 	}
 	return []Finding{f}
+}
+
+// memoryVolume returns the first volume in memory that the main container of a pod mounts, and where; "" if it has none.
+func memoryVolume(spec corev1.PodSpec) (volume, folder string) {
+	for _, v := range spec.Volumes {
+		if v.EmptyDir == nil || v.EmptyDir.Medium != corev1.StorageMediumMemory || len(spec.Containers) == 0 {
+			continue
+		}
+		for _, mount := range spec.Containers[0].VolumeMounts {
+			if mount.Name == v.Name {
+				return v.Name, mount.MountPath
+			}
+		}
+	}
+	return "", ""
 }
 
 // sizeFigures adds how much the program asked for, if its log shows that, and how much the largest node has. It returns the definition

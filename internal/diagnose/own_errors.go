@@ -135,6 +135,9 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		}
 	case "read-only":
 		if role := p.programRole(figures); p.onReadOnlyVolume(p.Template(role), figures) {
+			if figures["folder"] != "" {
+				return codes.ReadOnlyMount
+			}
 			return codes.ReadOnlyVolume
 		}
 	case "permission":
@@ -288,7 +291,8 @@ func (p *input) programRole(figures map[string]string) mpi.Role {
 	return mpi.RoleLauncher
 }
 
-// onReadOnlyVolume reports whether a file is on a volume of a pod that cannot be written to, and adds figures for it.
+// onReadOnlyVolume reports whether a file is on a volume of a pod that cannot be written to, and adds figures for it: folder only if its mount
+// is why.
 func (p *input) onReadOnlyVolume(spec corev1.PodSpec, figures map[string]string) bool {
 	mount := facts.MountOf(spec, figures["file"])
 	if mount == nil || !path.IsAbs(figures["file"]) {
@@ -299,6 +303,9 @@ func (p *input) onReadOnlyVolume(spec corev1.PodSpec, figures map[string]string)
 		return false
 	}
 	figures["volume"], figures["mounted"] = mount.Name, asAside(source)
+	if mount.ReadOnly {
+		figures["folder"] = mount.MountPath
+	}
 	return true
 }
 

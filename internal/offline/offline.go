@@ -228,7 +228,9 @@ func (g *gathering) readShortages(ctx context.Context, from *cluster.Cluster) {
 	if g.job.Recorded.Finish != nil || len(g.seen.Workers) > 0 || len(g.seen.LauncherPods) > 0 {
 		return
 	}
-	pods, have, err := from.Asked(ctx, g.job, func() (launcher, worker corev1.PodTemplateSpec) { return g.job.Launcher.Template, g.job.Workers.Template })
+	pods, have, err := from.Asked(ctx, g.job, func() (launcher, worker corev1.PodTemplateSpec) {
+		return g.job.Launcher.Template, g.job.Workers.Template
+	})
 	if err != nil {
 		return
 	}

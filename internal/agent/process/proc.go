@@ -105,7 +105,7 @@ func readStart(path string, buffer []byte) []byte {
 	}
 }
 
-// Load is what the kernel says of all processes and threads (proc_loadavg(5)).
+// Load is what the kernel reports of all processes and threads (proc_loadavg(5)).
 type Load struct {
 	// Newest is the id of the process or thread of the container that was started last: if it is the same as before, no other process was
 	// started. It is "" if that is unknown.

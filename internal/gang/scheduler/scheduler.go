@@ -224,7 +224,6 @@ func (e *Scheduler) Source(kind string) source.Source {
 // priorityDecided has jobs of which something was decided reconciled before others (0), which would find the room taken that is kept for them.
 const priorityDecided = 10
 
-
 // run decides whenever something has changed, until the context ends.
 func (e *Scheduler) run(ctx context.Context) error {
 	e.mu.Lock()
