@@ -68,11 +68,20 @@ func (c Cluster) kinds(context.Context) []Result {
 			missing = append(missing, kind.resource+"."+kind.group.String())
 		}
 	}
-	if len(missing) > 0 {
-		result.Verdict, result.Found, result.Remedy = Fail, "not installed: "+strings.Join(missing, ", "), c.installRemedy()
+	if len(missing) == 0 {
+		return []Result{result}
+	}
+	result.Verdict, result.Found, result.Remedy = Fail, "not installed: "+strings.Join(missing, ", "), c.installRemedy()
+	// Training Operator's CRD has the same name, so that this operator's cannot be installed beside it.
+	if is, err := c.serves(trainingOperatorJobs, "mpijobs"); err == nil && is && strings.HasPrefix(missing[0], "mpijobs.") {
+		result.Found += "; the cluster has the MPIJobs of Kubeflow Training Operator (" + trainingOperatorJobs.String() + ")"
+		result.Remedy = "Ask a cluster administrator to remove Training Operator's MPIJobs before the operator is installed (docs/migration.md#replace-training-operator); their CRD has the same name"
 	}
 	return []Result{result}
 }
+
+// trainingOperatorJobs is the version of MPIJobs that Kubeflow Training Operator installs.
+var trainingOperatorJobs = schema.GroupVersion{Group: kubeflow.GroupName, Version: "v1"}
 
 // trainer checks Kubeflow Trainer, which runs TrainJobs, and JobSet, which Trainer requires.
 func (c Cluster) trainer(ctx context.Context) []Result {

@@ -384,6 +384,30 @@ func TestInstallRemedy(t *testing.T) {
 	}
 }
 
+// TestTrainingOperator: where the CRD of Kubeflow Training Operator is, which has the same name, the remedy is to remove it first.
+func TestTrainingOperator(t *testing.T) {
+	t.Parallel()
+	const remedy = "docs/migration.md#replace-training-operator"
+	for name, test := range map[string]struct {
+		serves []string
+		found  string
+		remedy bool
+	}{
+		"Training Operator":            {[]string{"kubeflow.org/v1/mpijobs"}, "not installed: mpijobs.kubeflow.org/v2beta1, jobreports.mpi.opendatahub.io/v1alpha1, runtimetests.mpi.opendatahub.io/v1alpha1; the cluster has the MPIJobs of Kubeflow Training Operator (kubeflow.org/v1)", true},
+		"both versions":                {[]string{"kubeflow.org/v1/mpijobs", "kubeflow.org/v2beta1/mpijobs"}, "not installed: jobreports.mpi.opendatahub.io/v1alpha1, runtimetests.mpi.opendatahub.io/v1alpha1", false},
+		"other kinds of kubeflow.org":  {[]string{"kubeflow.org/v1/pytorchjobs"}, "not installed: mpijobs.kubeflow.org/v2beta1, jobreports.mpi.opendatahub.io/v1alpha1, runtimetests.mpi.opendatahub.io/v1alpha1", false},
+		"the operator's, and old ones": {append(allKinds, "mpi.opendatahub.io/v1alpha1/runtimetests", "kubeflow.org/v1/mpijobs"), "MPIJob, JobReport and RuntimeTest are installed", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result := newCluster(t, test.serves, nil).kinds(t.Context())[0]
+			if result.Found != test.found || strings.Contains(result.Remedy, remedy) != test.remedy {
+				t.Errorf("the result is %q with the remedy %q, want %q and the remedy %s: %v", result.Found, result.Remedy, test.found, remedy, test.remedy)
+			}
+		})
+	}
+}
+
 func TestFlagOf(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -82,6 +82,11 @@ versions, but no kinds. */}}
 {{/* Fails with a message if the cluster does not have what the values need. */}}
 {{- define "mpijob-operator.validate" -}}
 {{- if include "mpijob-operator.online" . -}}
+{{- range dig "status" "storedVersions" list (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "mpijobs.kubeflow.org") -}}
+{{- if ne . "v2beta1" -}}
+{{- fail (printf "the cluster stores MPIJobs of kubeflow.org/%s, as Kubeflow Training Operator installs them: its CRD mpijobs.kubeflow.org cannot be replaced while it has them; see docs/migration.md#replace-training-operator" .) -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.runtimes.enabled (not (.Capabilities.APIVersions.Has "trainer.kubeflow.org/v1alpha1/ClusterTrainingRuntime")) -}}
 {{- fail "runtimes.enabled: the cluster has no ClusterTrainingRuntimes (trainer.kubeflow.org/v1alpha1); install Kubeflow Trainer first, or set runtimes.enabled=false" -}}
 {{- end -}}
