@@ -36,7 +36,12 @@ images:
   $version
 labels:
 - pairs: {app.kubernetes.io/version: "$(git describe --tags --match 'v*' --always --dirty 2>/dev/null || echo dev)"}
-  fields: [{kind: Deployment, path: metadata/labels, create: true}]
+  fields:
+  - {kind: Deployment, path: metadata/labels, create: true}
+  - {kind: ValidatingWebhookConfiguration, path: metadata/labels, create: true}
+  - {kind: MutatingWebhookConfiguration, path: metadata/labels, create: true}
+  - {kind: ValidatingAdmissionPolicy, path: metadata/labels, create: true}
+  - {kind: ValidatingAdmissionPolicyBinding, path: metadata/labels, create: true}
 patches:
 - target: {kind: Deployment, name: mpijob-operator}
   patch: |

@@ -88,7 +88,12 @@ images:
 - {name: quay.io/opendatahub/$2, newName: $registry/$2, newTag: $version}
 labels:
 - pairs: {app.kubernetes.io/version: $version}
-  fields: [{kind: Deployment, path: metadata/labels, create: true}]
+  fields:
+  - {kind: Deployment, path: metadata/labels, create: true}
+  - {kind: ValidatingWebhookConfiguration, path: metadata/labels, create: true}
+  - {kind: MutatingWebhookConfiguration, path: metadata/labels, create: true}
+  - {kind: ValidatingAdmissionPolicy, path: metadata/labels, create: true}
+  - {kind: ValidatingAdmissionPolicyBinding, path: metadata/labels, create: true}
 ${3:-}
 YAML
   bin/kustomize build "$overlay"
@@ -117,7 +122,7 @@ epoch=$(git log -1 --format=%ct)
 bin/install --root . package "$version" "$out" "$epoch"
 bin/install compare "$version" "$out"
 bin/install --root . bundle "$version" "$out" "$epoch" "$work/bundle"
-cp "$work/olm-admission.yaml" "$out"
+cp "$work"/olm-admission{,-without-policies}.yaml "$out"
 tar -C "$work/bundle" --sort=name --mtime="@$epoch" --owner=0 --group=0 --numeric-owner --mode=a+r,u+w,go-w -cf - . | gzip -n >"$out/mpijob-operator-bundle_$version.tar.gz"
 
 echo "release: the Python SDK"

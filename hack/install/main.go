@@ -23,7 +23,7 @@ const usage = `Make what administrators install the operator with.
   install [--root FOLDER] package VERSION RELEASE EPOCH
       Write the chart's package into the folder RELEASE, with the images of its file images.txt and the time EPOCH in seconds.
   install [--root FOLDER] bundle VERSION RELEASE EPOCH FOLDER
-      Write the bundle for OLM into FOLDER, and olm-admission.yaml next to it, with the same images and time.
+      Write the bundle for OLM into FOLDER, and the two files olm-admission*.yaml next to it, with the same images and time.
   install compare VERSION RELEASE
       Compare the package with the manifests in the folder RELEASE, and fail if they install different objects.
 `

@@ -1,10 +1,12 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -60,7 +62,7 @@ func (c Cluster) policies(ctx context.Context) []Result {
 		return []Result{{
 			Check: check, Verdict: Warn,
 			Found:  "the API server does not serve ValidatingAdmissionPolicies: limits of namespaces are not enforced, and RuntimeTests do not run",
-			Remedy: "Update the cluster to Kubernetes 1.30 or later (OpenShift 4.17), and then upgrade the operator, which installs them (docs/install.md).",
+			Remedy: "Update the cluster to Kubernetes 1.30 or later (OpenShift 4.17), and then upgrade the operator, which installs them, or with OLM apply olm-admission.yaml (docs/install.md).",
 		}}
 	}
 	found, err := FindOperator(ctx, c.API)
@@ -73,15 +75,18 @@ func (c Cluster) policies(ctx context.Context) []Result {
 		return unknown(check, err)
 	}
 	var missing []string
+	var installed []client.Object
 	for _, name := range policyNames {
-		is := slices.ContainsFunc(policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == name })
-		bound := slices.ContainsFunc(bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == name })
-		if !is || !bound {
+		policy := slices.IndexFunc(policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == name })
+		binding := slices.IndexFunc(bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == name })
+		if policy < 0 || binding < 0 {
 			missing = append(missing, name)
+			continue
 		}
+		installed = append(installed, &policies.Items[policy], &bindings.Items[binding])
 	}
 	if len(missing) == 0 {
-		return nil
+		return found.otherVersion(check, "ValidatingAdmissionPolicies", true, installed)
 	}
 	which := strings.Join(missing, ", ")
 	if len(missing) == len(policyNames) {
@@ -94,14 +99,37 @@ func (c Cluster) policies(ctx context.Context) []Result {
 	}}
 }
 
-// webhooks checks whether the configurations of the operator's webhooks are there. It returns nothing if they are, if users may not read
-// them, or if there is no operator.
+// otherVersion judges webhooks or policies by their labels: OLM upgrades the operator without them. It returns nothing if they have the
+// operator's version, or if that is unknown.
+func (o Operator) otherVersion(check, which string, withPolicies bool, installed []client.Object) []Result {
+	version := o.deployment.Labels[labelVersion]
+	var others []string
+	for _, object := range installed {
+		if other := cmp.Or(object.GetLabels()[labelVersion], "an unknown version"); version != "" && other != version {
+			others = append(others, other)
+		}
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	slices.Sort(others)
+	return []Result{{
+		Check: check, Verdict: Warn,
+		Found:  fmt.Sprintf("%s of %s are installed, and the operator is %s: jobs may be refused, or changed, by rules that are not this operator's", which, strings.Join(slices.Compact(others), ", "), version),
+		Remedy: "Ask a cluster administrator to install those of the operator's version: " + o.admissionCommand(withPolicies),
+	}}
+}
+
+// webhooks checks whether the configurations of the operator's webhooks are there, and of its version. It returns nothing if they are, if
+// users may not read them, or if there is no operator.
 func (c Cluster) webhooks(ctx context.Context) []Result {
+	const check = "Webhooks"
 	found, err := FindOperator(ctx, c.API)
 	if _, none := errors.AsType[*NotInstalledError](err); none {
 		return nil
 	}
 	var lost []string
+	var installed []client.Object
 	for _, configuration := range []struct {
 		object          client.Object
 		name, withoutIt string
@@ -111,16 +139,16 @@ func (c Cluster) webhooks(ctx context.Context) []Result {
 	} {
 		if err := c.API.Get(ctx, client.ObjectKey{Name: configuration.name}, configuration.object); apierrors.IsNotFound(err) {
 			lost = append(lost, configuration.name+" is not installed: "+configuration.withoutIt)
+		} else if err == nil {
+			installed = append(installed, configuration.object)
 		}
 	}
-	if len(lost) == 0 {
-		return nil
-	}
 	withPolicies, err := c.servesPolicies()
-	return []Result{{
-		Check: "Webhooks", Verdict: Warn, Found: strings.Join(lost, "; "),
-		Remedy: "Ask a cluster administrator to install them: " + found.admissionCommand(withPolicies || err != nil),
-	}}
+	withPolicies = withPolicies || err != nil
+	if len(lost) == 0 {
+		return found.otherVersion(check, "Webhooks", withPolicies, installed)
+	}
+	return []Result{{Check: check, Verdict: Warn, Found: strings.Join(lost, "; "), Remedy: "Ask a cluster administrator to install them: " + found.admissionCommand(withPolicies)}}
 }
 
 // servesPolicies reports whether the API server has ValidatingAdmissionPolicies, as from Kubernetes 1.30 on.

@@ -295,6 +295,28 @@ func TestAdmissionObjects(t *testing.T) {
 		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: webhookConfiguration}},
 		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: mutatingConfiguration}},
 	}
+	// labeled returns an operator that OLM installed, webhooks and policies with versions; empty: none.
+	labeled := func(operatorVersion, webhookVersion, policyVersion string) []client.Object {
+		all := []client.Object{olm.DeepCopyObject().(client.Object)}
+		versions := []string{operatorVersion}
+		for _, o := range webhooks {
+			all, versions = append(all, o.DeepCopyObject().(client.Object)), append(versions, webhookVersion)
+		}
+		for _, o := range policies(policyNames...) {
+			all, versions = append(all, o), append(versions, policyVersion)
+		}
+		for i, o := range all {
+			labels := o.GetLabels()
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			if versions[i] != "" {
+				labels[labelVersion] = versions[i]
+			}
+			o.SetLabels(labels)
+		}
+		return all
+	}
 	const none = "warn Policies: ValidatingAdmissionPolicies or their bindings are not installed: all of the operator's; limits of namespaces and of the operator's account may not be enforced, and RuntimeTests may not run"
 	for name, test := range map[string]struct {
 		serves  []string
@@ -325,6 +347,29 @@ func TestAdmissionObjects(t *testing.T) {
 			},
 			remedy: "-f install-without-policies.yaml",
 		},
+		"no mutating webhooks on OpenShift 4.16, by OLM": {
+			serves: []string{oldServer}, objects: append(webhooks[:1:1], olm),
+			want: []string{
+				"warn Webhooks: mpijob-mutating is not installed: TrainJobs with MPI runtimes do not run correctly, and the users who create jobs are not recorded",
+				"warn Policies: the API server does not serve ValidatingAdmissionPolicies: limits of namespaces are not enforced, and RuntimeTests do not run",
+			},
+			remedy: "kubectl apply --server-side -f olm-admission-without-policies.yaml of the installed release (docs/install.md)",
+		},
+		"all of the operator's version": {objects: labeled("v0.3.0", "v0.3.0", "v0.3.0")},
+		"webhooks and policies of an earlier version, by OLM": {
+			objects: labeled("v0.3.0", "v0.2.0", "v0.2.0"),
+			want: []string{
+				"warn Webhooks: Webhooks of v0.2.0 are installed, and the operator is v0.3.0: jobs may be refused, or changed, by rules that are not this operator's",
+				"warn Policies: ValidatingAdmissionPolicies of v0.2.0 are installed, and the operator is v0.3.0: jobs may be refused, or changed, by rules that are not this operator's",
+			},
+			remedy: "Ask a cluster administrator to install those of the operator's version: kubectl apply --server-side -f olm-admission.yaml of the installed release (docs/install.md)",
+		},
+		"policies without a version": {
+			objects: labeled("v0.3.0", "v0.3.0", ""),
+			want:    []string{"warn Policies: ValidatingAdmissionPolicies of an unknown version are installed, and the operator is v0.3.0: jobs may be refused, or changed, by rules that are not this operator's"},
+			remedy:  "-f olm-admission.yaml",
+		},
+		"an operator without a version": {objects: labeled("", "v0.2.0", "v0.1.0")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -19,7 +19,7 @@ const (
 	operatorApp       = "mpijob-operator"
 	operatorNamespace = "mpijob-system"
 	labelApp          = "app.kubernetes.io/name"
-	// labelVersion is on the operator's Deployment (hack/release.sh, hack/deploy.sh).
+	// labelVersion is on the operator's Deployment, webhooks and policies (hack/install/manifests).
 	labelVersion = "app.kubernetes.io/version"
 )
 
@@ -82,14 +82,14 @@ func operatorOf(d appsv1.Deployment) Operator {
 
 // admissionCommand returns the command that installs webhooks and policies again, by how the operator was installed.
 func (o Operator) admissionCommand(withPolicies bool) string {
-	file := "install.yaml"
-	if !withPolicies {
-		file = "install-without-policies.yaml"
-	}
+	file := "install"
 	if o.deployment.Labels["olm.owner"] != "" {
-		file = "olm-admission.yaml"
+		file = "olm-admission"
 	}
-	command := "kubectl apply --server-side -f " + file + " of the installed release"
+	if !withPolicies {
+		file += "-without-policies"
+	}
+	command := "kubectl apply --server-side -f " + file + ".yaml of the installed release"
 	if release := o.deployment.Annotations["meta.helm.sh/release-name"]; release != "" {
 		command = "helm upgrade " + release + " CHART --namespace " + o.Namespace + " --reset-then-reuse-values"
 	}

@@ -32,6 +32,8 @@ const (
 	// AdmissionFile is what Files returns besides the bundle: webhooks and policies, which OLM cannot install, and the NetworkPolicy of the
 	// operator's pods, with which OLM of OpenShift before 4.16.48, 4.17.39, 4.18.23 and 4.19.10 refuses a bundle.
 	AdmissionFile = "olm-admission.yaml"
+	// AdmissionFileWithoutPolicies is AdmissionFile for Kubernetes 1.29 (OpenShift 4.16), which refuses a file with policies.
+	AdmissionFileWithoutPolicies = "olm-admission-without-policies.yaml"
 
 	csvFile = "manifests/mpijob-operator.clusterserviceversion.yaml"
 )
@@ -52,16 +54,17 @@ const description = `The operator runs MPI jobs on OpenShift and Kubernetes: a l
 API MPIJob of kubeflow.org/v2beta1, and adds MPI runtimes, reports and validation to the TrainJobs of Kubeflow Trainer.
 
 OLM cannot install the operator's webhooks and policies. Apply the file olm-admission.yaml of the same release after the
-installation, in the namespace mpijob-system: without it, jobs are validated only after their creation, the limits of namespaces
-are not enforced, RuntimeTests do not run, and TrainJobs with MPI runtimes do not get the operator's changes.`
+installation and after each upgrade, on OpenShift 4.16 olm-admission-without-policies.yaml: without it, jobs are validated only
+after their creation, the limits of namespaces are not enforced, RuntimeTests do not run, and TrainJobs with MPI runtimes do not
+get the operator's changes.`
 
-// Files returns the files of the bundle and AdmissionFile, by their paths.
+// Files returns the files of the bundle, AdmissionFile and AdmissionFileWithoutPolicies, by their paths.
 func Files(root string, release Release) (map[string][]byte, error) {
 	objects, err := manifests.Build(filepath.Join(root, "config", "default"))
 	if err != nil {
 		return nil, err
 	}
-	parts := &parts{files: map[string][]byte{}}
+	parts := &parts{files: map[string][]byte{}, version: release.Version}
 	for _, object := range objects {
 		if err := parts.add(object); err != nil {
 			return nil, fmt.Errorf("%s: %w", manifests.Key(object), err)
@@ -75,7 +78,8 @@ func Files(root string, release Release) (map[string][]byte, error) {
 		return nil, err
 	}
 	parts.files["metadata/annotations.yaml"] = []byte(annotations)
-	parts.files[AdmissionFile] = []byte(admissionHeader + parts.admission.String())
+	parts.files[AdmissionFile] = []byte(fmt.Sprintf(admissionHeader, "webhooks and policies", AdmissionFile) + parts.admission.String() + parts.policies.String())
+	parts.files[AdmissionFileWithoutPolicies] = []byte(fmt.Sprintf(admissionHeader, "webhooks", AdmissionFileWithoutPolicies) + parts.admission.String())
 	return parts.files, nil
 }
 
@@ -86,18 +90,32 @@ const annotations = `annotations:
   operators.operatorframework.io.bundle.package.v1: ` + Package + `
   operators.operatorframework.io.bundle.channels.v1: ` + Channel + `
   operators.operatorframework.io.bundle.channel.default.v1: ` + Channel + `
+  com.redhat.openshift.versions: v4.16
 `
 
-const admissionHeader = `# The webhooks and policies of the operator, which OLM cannot install, and the NetworkPolicy of its pods, which not every OLM can:
-# kubectl apply --server-side -f olm-admission.yaml
+// features are what OperatorHub of OpenShift shows of the operator. Proxies and mirrors have not been tested on OpenShift.
+var features = map[string]string{
+	"disconnected": "true", "proxy-aware": "true",
+	// The programs have Go's FIPS 140-3 module, which is not that of RHEL.
+	"fips-compliant": "false",
+	// The versions of TLS are flags of the operator, and not the cluster's profile.
+	"tls-profiles":   "false",
+	"token-auth-aws": "false", "token-auth-azure": "false", "token-auth-gcp": "false", "cnf": "false", "cni": "false", "csi": "false",
+}
+
+// admissionHeader is for what the file contains and its name.
+const admissionHeader = `# The %s of the operator, which OLM cannot install, and the NetworkPolicy of its pods, which not every OLM can:
+# kubectl apply --server-side -f %s
 `
 
 // parts are the objects of config/default, sorted by how OLM installs them.
 type parts struct {
-	files      map[string][]byte
-	admission  strings.Builder
-	crds       []*unstructured.Unstructured
-	deployment appsv1.Deployment
+	files   map[string][]byte
+	version string
+	// admission and policies are documents of YAML.
+	admission, policies strings.Builder
+	crds                []*unstructured.Unstructured
+	deployment          appsv1.Deployment
 	// cluster and namespaced are the rules of the operator's account.
 	cluster, namespaced []rbacv1.PolicyRule
 }
@@ -107,9 +125,14 @@ func (p *parts) add(object *unstructured.Unstructured) error {
 	switch kind := object.GetKind(); {
 	case kind == "Namespace", kind == "ServiceAccount", strings.HasSuffix(kind, "RoleBinding") && ofOperator:
 		return nil // OLM creates these from the ClusterServiceVersion
-	case strings.HasSuffix(kind, "WebhookConfiguration"), strings.HasPrefix(kind, "ValidatingAdmissionPolicy"), kind == "NetworkPolicy":
+	case strings.HasSuffix(kind, "WebhookConfiguration"), manifests.IsPolicy(object), kind == "NetworkPolicy":
+		manifests.SetVersion(object, p.version)
 		text, err := yaml.Marshal(object.Object)
-		p.admission.WriteString("---\n" + string(text))
+		file := &p.admission
+		if manifests.IsPolicy(object) {
+			file = &p.policies
+		}
+		file.WriteString("---\n" + string(text))
 		return err
 	case kind == "Deployment":
 		return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &p.deployment)
@@ -149,7 +172,7 @@ func (p *parts) csv(root string, release Release) (*unstructured.Unstructured, e
 			container.Env[i].Value = release.Agent
 		}
 	}
-	p.deployment.Labels["app.kubernetes.io/version"] = release.Version
+	p.deployment.Labels[manifests.LabelVersion] = release.Version
 	csv := &operators.ClusterServiceVersion{Spec: operators.ClusterServiceVersionSpec{
 		DisplayName: "MPIJobs for OpenShift AI", Description: description, Version: operatorversion.OperatorVersion{Version: number},
 		Maturity: "alpha", MinKubeVersion: "1.29.0", Keywords: []string{"mpi", "mpijob", "kubeflow", "training", "hpc"},
@@ -180,6 +203,9 @@ func (p *parts) csv(root string, release Release) (*unstructured.Unstructured, e
 		"olm.skipRange": "<" + number.String(), "operatorframework.io/suggested-namespace": manifests.Namespace,
 		"operators.operatorframework.io/internal-objects": `["jobreports.mpi.opendatahub.io"]`,
 		"operators.operatorframework.io/project_layout":   "unknown",
+	}
+	for name, is := range features {
+		csv.Annotations["features.operators.openshift.io/"+name] = is
 	}
 	for _, crd := range p.crds {
 		owned, err := describe(crd)
@@ -243,7 +269,7 @@ func examples(root string) (string, error) {
 	return string(text), err
 }
 
-// Write writes the bundle into a folder, which must not exist, and AdmissionFile next to it.
+// Write writes the bundle into a folder, which must not exist, and the other files next to it.
 func Write(root, folder string, release Release) error {
 	files, err := Files(root, release)
 	if err != nil {
@@ -251,7 +277,7 @@ func Write(root, folder string, release Release) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		path := filepath.Join(folder, name)
-		if name == AdmissionFile {
+		if name == AdmissionFile || name == AdmissionFileWithoutPolicies {
 			path = filepath.Join(filepath.Dir(folder), name)
 		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

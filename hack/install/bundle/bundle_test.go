@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -99,7 +100,7 @@ func TestBundleEqualsManifests(t *testing.T) {
 			if err := yaml.Unmarshal(text, &csv); err != nil {
 				t.Fatal(err)
 			}
-		case path != "metadata/annotations.yaml":
+		case path != "metadata/annotations.yaml" && path != AdmissionFileWithoutPolicies:
 			objects, err := manifests.Parse(text)
 			if err != nil {
 				t.Fatalf("%s: %v", path, err)
@@ -114,6 +115,7 @@ func TestBundleEqualsManifests(t *testing.T) {
 	// What OLM makes of the ClusterServiceVersion.
 	strategy := csv.Spec.InstallStrategy.StrategySpec
 	for _, o := range want {
+		manifests.SetVersion(o, release.Version)
 		var made map[string]any
 		switch key := manifests.Key(o); key {
 		case "Deployment.apps mpijob-system/mpijob-operator":
@@ -129,9 +131,6 @@ func TestBundleEqualsManifests(t *testing.T) {
 				t.Fatal(err)
 			}
 			o.Object["spec"] = wanted
-			labels := o.GetLabels()
-			labels["app.kubernetes.io/version"] = release.Version
-			o.SetLabels(labels)
 			made["metadata"] = map[string]any{"name": strategy.DeploymentSpecs[0].Name, "labels": anyMap(strategy.DeploymentSpecs[0].Label)}
 		case "ClusterRole.rbac.authorization.k8s.io mpijob-operator":
 			made = rules(t, strategy.ClusterPermissions)
@@ -154,6 +153,47 @@ func TestBundleEqualsManifests(t *testing.T) {
 	}
 	for _, line := range lines {
 		t.Error(line)
+	}
+}
+
+// TestAdmissionWithoutPolicies proves that the file for Kubernetes 1.29 has the same objects as AdmissionFile except for the policies, which
+// config/without-policies leaves out, too.
+func TestAdmissionWithoutPolicies(t *testing.T) {
+	files, err := Files(root, release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parse := func(file string) []*unstructured.Unstructured {
+		objects, err := manifests.Parse(files[file])
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		return objects
+	}
+	want := slices.DeleteFunc(parse(AdmissionFile), manifests.IsPolicy)
+	if lines, err := manifests.Differences(parse(AdmissionFileWithoutPolicies), want); err != nil || len(lines) > 0 || len(want) != 3 {
+		t.Errorf("the file has %d objects, want 3, with the differences %q and the error %v", len(want), lines, err)
+	}
+	without, err := manifests.Build(root + "/config/without-policies")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range without {
+		if manifests.IsPolicy(o) {
+			t.Errorf("config/without-policies has %s", manifests.Key(o))
+		}
+	}
+	if header := "kubectl apply --server-side -f " + AdmissionFileWithoutPolicies + "\n"; !strings.Contains(string(files[AdmissionFileWithoutPolicies]), header) {
+		t.Errorf("the file does not begin with its command, %q", header)
+	}
+	folder := filepath.Join(t.TempDir(), "bundle")
+	if err := Write(root, folder, release); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{AdmissionFile, AdmissionFileWithoutPolicies} {
+		if text, err := os.ReadFile(filepath.Join(folder, "..", name)); err != nil || string(text) != string(files[name]) {
+			t.Errorf("%s is not next to the bundle: %v", name, err)
+		}
 	}
 }
 
@@ -253,6 +293,28 @@ func TestUpgradePath(t *testing.T) {
 	for version, want := range map[string]bool{"0.1.0": true, "0.2.0-rc.1": true, "0.2.0": false, "0.2.1": false} {
 		if got := replaces(semver.MustParse(version)); got != want {
 			t.Errorf("%s takes the place of %s: %v, want %v", release.Version, version, got, want)
+		}
+	}
+}
+
+// TestOpenShiftAnnotations: OperatorHub of OpenShift filters by the features of operators, and catalogs by versions of OpenShift: 4.16 is
+// the first with the bundle's lowest version of Kubernetes.
+func TestOpenShiftAnnotations(t *testing.T) {
+	files, err := Files(root, release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var metadata struct{ Annotations map[string]string }
+	if err := yaml.Unmarshal(files["metadata/annotations.yaml"], &metadata); err != nil {
+		t.Fatal(err)
+	}
+	csv := load(t).CSV
+	if got := metadata.Annotations["com.redhat.openshift.versions"]; got != "v4.16" || csv.Spec.MinKubeVersion != "1.29.0" {
+		t.Errorf("the bundle is for OpenShift %q and Kubernetes %q", got, csv.Spec.MinKubeVersion)
+	}
+	for _, feature := range []string{"disconnected", "fips-compliant", "proxy-aware", "tls-profiles", "token-auth-aws", "token-auth-azure", "token-auth-gcp", "cnf", "cni", "csi"} {
+		if value := csv.Annotations["features.operators.openshift.io/"+feature]; value != "true" && value != "false" {
+			t.Errorf("the feature %s is %q, want true or false", feature, value)
 		}
 	}
 }

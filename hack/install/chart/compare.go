@@ -10,14 +10,11 @@ import (
 	"opendatahub.io/mpijob/hack/install/manifests"
 )
 
-const (
-	keepAnnotation = "helm.sh/resource-policy"
-	labelVersion   = "app.kubernetes.io/version"
-)
+const keepAnnotation = "helm.sh/resource-policy"
 
 // Compare describes how the objects of the chart differ from manifests, one line for each object. Intended differences are not
-// described: the manifests create their namespace, the chart labels its Deployments with its version, and has CRDs kept when
-// it is uninstalled. Images without a tag are those with the tag latest. The order of variables of an environment does not matter,
+// described: the manifests create their namespace, the chart labels Deployments, webhooks and policies with its version, and has CRDs kept
+// when it is uninstalled. Images without a tag are those with the tag latest. The order of variables of an environment does not matter,
 // nor does the namespace that kustomize 5.8.1 gives to policies, which have none.
 func Compare(chart, want []*unstructured.Unstructured, version string) ([]string, error) {
 	var lines []string
@@ -34,17 +31,13 @@ func Compare(chart, want []*unstructured.Unstructured, version string) ([]string
 	}
 	for _, object := range slices.Concat(chart, want) {
 		sortEnvironments(object.Object)
-		if strings.HasPrefix(object.GetKind(), "ValidatingAdmissionPolicy") {
+		if manifests.IsPolicy(object) {
 			object.SetNamespace("")
 		}
 	}
 	want = slices.DeleteFunc(want, func(object *unstructured.Unstructured) bool { return object.GetKind() == "Namespace" })
 	for _, object := range want {
-		if object.GetKind() == "Deployment" {
-			labels := object.GetLabels()
-			labels[labelVersion] = version
-			object.SetLabels(labels)
-		}
+		manifests.SetVersion(object, version)
 		tagImages(object.Object)
 	}
 	differences, err := manifests.Differences(chart, want)

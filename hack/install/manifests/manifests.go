@@ -20,6 +20,35 @@ import (
 // Namespace is the namespace that the manifests install into.
 const Namespace = "mpijob-system"
 
+// LabelVersion is on the objects that IsVersioned selects.
+const LabelVersion = "app.kubernetes.io/version"
+
+// IsVersioned reports whether releases label objects of a kind with their version: the programs, and what an upgrade can leave behind, so
+// that kubectl odh mpijob doctor compares it.
+func IsVersioned(kind string) bool {
+	return slices.Contains([]string{
+		"Deployment", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+	}, kind)
+}
+
+// SetVersion labels an object with a version if IsVersioned selects it.
+func SetVersion(object *unstructured.Unstructured, version string) {
+	if !IsVersioned(object.GetKind()) {
+		return
+	}
+	labels := object.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[LabelVersion] = version
+	object.SetLabels(labels)
+}
+
+// IsPolicy reports whether an object is a ValidatingAdmissionPolicy or its binding, which Kubernetes serves from 1.30 on.
+func IsPolicy(object *unstructured.Unstructured) bool {
+	return strings.HasPrefix(object.GetKind(), "ValidatingAdmissionPolicy")
+}
+
 // Build returns the objects of a folder with a kustomization.yaml, in its order.
 func Build(folder string) ([]*unstructured.Unstructured, error) {
 	text, err := build(folder)
