@@ -97,8 +97,8 @@ web/node_modules/.package-lock.json: web/package-lock.json
 	@cd web && npm ci --ignore-scripts --no-fund --no-audit --loglevel=error
 
 .PHONY: undeploy
-undeploy: ## Remove the operator, its CRD and with it every MPIJob.
-	@manifests=$$(hack/manifests.sh) && set -x && $(KUBECTL) delete --ignore-not-found -k "$$manifests"
+undeploy: ## Remove the operator, and keep its namespace and the CRDs with all jobs and reports; CRDS=1 deletes these, too.
+	@manifests=$$(hack/manifests.sh) && set -x && $(KUBECTL) delete --ignore-not-found -k "$$manifests" $(if $(CRDS),,-l '!mpi.opendatahub.io/keep')
 
 .PHONY: install-cli
 install-cli: ## Install kubectl odh mpijob and oc odh mpijob with their completion into TO.

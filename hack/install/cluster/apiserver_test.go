@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -143,6 +144,101 @@ func TestTakeOver(t *testing.T) {
 	if replicas, _, _ := unstructured.NestedInt64(deployment.Object, "spec", "replicas"); replicas != 3 {
 		t.Errorf("the Deployment has %d replicas, want 3", replicas)
 	}
+}
+
+// TestUndeploy proves that make undeploy removes the operator, and keeps its namespace, the CRDs and the jobs.
+func TestUndeploy(t *testing.T) {
+	a, kubeconfig := startAPIServer(t)
+	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl") + " --kubeconfig " + kubeconfig
+	run := func(name string, arguments ...string) {
+		command := exec.CommandContext(t.Context(), name, arguments...)
+		command.Dir, command.Env = root, append(os.Environ(), "KUBECTL="+kubectl)
+		if output, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%s %s: %v\n%s", name, strings.Join(arguments, " "), err, output)
+		}
+	}
+	words := strings.Fields(kubectl)
+	run(words[0], append(words[1:], "apply", "--server-side", "-k", "config/default")...)
+	a.wantCRDs(true)
+	pi := readYAML(t, "config/samples/pi.yaml")
+	pi.SetNamespace("default")
+	if err := a.Create(t.Context(), pi); err != nil {
+		t.Fatal(err)
+	}
+	run("make", "undeploy", "KUBECTL="+kubectl)
+	a.wantCRDs(true)
+	a.get(job("default", "pi"))
+	if o := a.get(object("v1", "Namespace", "", namespace)); o.GetDeletionTimestamp() != nil {
+		t.Error("the namespace is being deleted, with the sums of deleted reports")
+	}
+	for _, gone := range []*unstructured.Unstructured{
+		object("apps/v1", "Deployment", namespace, "mpijob-operator"), object("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "", "mpijob-mutating"),
+		object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "", "mpijob-operator"),
+	} {
+		if a.exists(gone) {
+			t.Errorf("%s is still there", manifests.Key(gone))
+		}
+	}
+}
+
+// trainingOperatorCRD is the CRD of Kubeflow Training Operator, without most of its schema.
+const trainingOperatorCRD = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: mpijobs.kubeflow.org}
+spec:
+  group: kubeflow.org
+  names: {kind: MPIJob, listKind: MPIJobList, plural: mpijobs, singular: mpijob}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`
+
+// TestTrainingOperator: the API server refuses the operator's CRD where that of Kubeflow Training Operator is, so that chart and deploy.sh
+// refuse to start, with the remedy; after the CRD was deleted, the operator is installed.
+func TestTrainingOperator(t *testing.T) {
+	a, kubeconfig := startAPIServer(t)
+	definitions, err := manifests.Parse([]byte(trainingOperatorCRD))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Create(t.Context(), definitions[0]); err != nil {
+		t.Fatal(err)
+	}
+	a.eventually("the API server stores MPIJobs of v1", 30*time.Second, func() bool {
+		stored, _, _ := unstructured.NestedStringSlice(a.get(crd("mpijobs.kubeflow.org")).Object, "status", "storedVersions")
+		return slices.Equal(stored, []string{"v1"})
+	})
+	ours := readYAML(t, "config/crd/kubeflow.org_mpijobs.yaml")
+	if err := a.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(ours), client.FieldOwner("kubectl"), client.ForceOwnership); err == nil || !strings.Contains(err.Error(), "storedVersions") {
+		t.Errorf("the API server answers to the operator's CRD %v, want that it must have the stored versions", err)
+	}
+
+	const remedy = "docs/migration.md#replace-training-operator"
+	h := newHelm(t, kubeconfig, namespace, kube.HookOnlyStrategy, "")
+	for _, take := range []bool{false, true} {
+		if err := h.install(load(t), "", take); err == nil || !strings.Contains(err.Error(), remedy) {
+			t.Errorf("helm install, taking ownership: %v, returns %v, want an error that names %s", take, err, remedy)
+		}
+	}
+	deploy := exec.CommandContext(t.Context(), root+"/hack/deploy.sh", "operator:1", "agent:1")
+	deploy.Env = append(os.Environ(), "KUBECTL="+filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")+" --kubeconfig "+kubeconfig)
+	if output, err := deploy.CombinedOutput(); err == nil || !strings.Contains(string(output), remedy) {
+		t.Errorf("deploy.sh returns %v and prints %s, want an error that names %s", err, output, remedy)
+	}
+	if a.exists(object("apps/v1", "Deployment", namespace, "mpijob-operator")) {
+		t.Error("the operator was installed")
+	}
+
+	if err := a.Delete(t.Context(), definitions[0]); err != nil {
+		t.Fatal(err)
+	}
+	a.eventually("the CRD is deleted", time.Minute, func() bool { return !a.exists(crd("mpijobs.kubeflow.org")) })
+	h.mustInstall("", false)
+	a.wantCRDs(true)
 }
 
 // wantRightsOfTest proves that the account of helm test may do what its pod does, and nothing else that matters.

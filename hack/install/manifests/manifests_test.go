@@ -3,6 +3,7 @@ package manifests
 import (
 	"bytes"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -78,5 +79,46 @@ func TestShippedRuntimes(t *testing.T) {
 	}
 	if !bytes.Equal(text, embedded) {
 		t.Error("config/runtimes/shipped.yaml is not what kustomize builds; run make generate")
+	}
+}
+
+// TestScriptsLabelVersions: what install.yaml of a release and make deploy label is what IsVersioned selects.
+func TestScriptsLabelVersions(t *testing.T) {
+	for _, script := range []string{"release.sh", "deploy.sh"} {
+		text, err := os.ReadFile("../../" + script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := regexp.MustCompile(`\{kind: (\w+), path: metadata/labels, create: true\}`).FindAllStringSubmatch(string(text), -1)
+		labeled := map[string]bool{}
+		for _, kind := range found {
+			labeled[kind[1]] = true
+		}
+		objects, err := Build("../../../config/default")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range objects {
+			if kind := object.GetKind(); labeled[kind] != IsVersioned(kind) {
+				t.Errorf("%s labels %s with the version: %v, want %v", script, kind, labeled[kind], IsVersioned(kind))
+			}
+		}
+	}
+}
+
+// TestKeep: what has the label that docs/install.md and make undeploy leave out when they delete the manifests is what jobs and reports are lost
+// with.
+func TestKeep(t *testing.T) {
+	for _, folder := range []string{"default", "without-policies"} {
+		objects, err := Build("../../../config/" + folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range objects {
+			want := object.GetKind() == "CustomResourceDefinition" || object.GetKind() == "Namespace"
+			if got := object.GetLabels()["mpi.opendatahub.io/keep"] == "true"; got != want {
+				t.Errorf("%s: %s is kept: %v, want %v", folder, Key(object), got, want)
+			}
+		}
 	}
 }
