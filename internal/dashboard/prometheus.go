@@ -27,6 +27,8 @@ const (
 	metricsStep = 15 * time.Second
 	// maxMetrics limits what is read of a response of Prometheus, in bytes.
 	maxMetrics = 8 << 20
+	// maxPodNames limits the names of pods in a query, in bytes of its URL: many proxies refuse URLs of more than 8 KiB.
+	maxPodNames = 6000
 )
 
 // prometheus asks Prometheus, or Thanos, with the token of the user.
@@ -85,41 +87,61 @@ var metricQueries = []struct{ title, unit, query string }{
 
 // charts returns the charts of a job that have samples.
 func (p *prometheus) charts(ctx context.Context, token string, job jobs.Job, pods []Pod, now time.Time) ([]Chart, error) {
-	names := make([]string, 0, len(pods))
-	for _, pod := range pods {
-		names = append(names, regexp.QuoteMeta(pod.Name))
-	}
-	if len(names) == 0 {
-		return []Chart{}, nil
-	}
 	start, end := spanOf(job, now)
-	selector := fmt.Sprintf("namespace=%s,pod=~%s", strconv.Quote(job.Namespace), strconv.Quote(strings.Join(names, "|")))
+	selectors := selectorsOf(job.Namespace, pods)
 	charts := []Chart{}
 	for _, metric := range metricQueries {
-		lines, err := p.query(ctx, token, job.Namespace, fmt.Sprintf(metric.query, selector), start, end)
-		if err != nil {
-			return nil, err
+		var lines []ChartLine
+		for _, selector := range selectors {
+			some, err := p.query(ctx, token, job.Namespace, fmt.Sprintf(metric.query, selector), start, end)
+			if err != nil {
+				return nil, err
+			}
+			lines = append(lines, some...)
 		}
 		if len(lines) > 0 {
+			slices.SortFunc(lines, func(a, b ChartLine) int { return strings.Compare(a.Name, b.Name) })
 			charts = append(charts, Chart{Title: metric.title, Unit: metric.unit, Lines: lines})
 		}
 	}
 	return charts, nil
 }
 
-// query returns the lines of a query over a time. Thanos on OpenShift requires the namespace as a parameter.
+// selectorsOf returns selectors that together select the pods, each of them short enough for a URL.
+func selectorsOf(namespace string, pods []Pod) []string {
+	var selectors, names []string
+	size := 0
+	add := func() {
+		if len(names) > 0 {
+			selectors = append(selectors, fmt.Sprintf("namespace=%s,pod=~%s", strconv.Quote(namespace), strconv.Quote(strings.Join(names, "|"))))
+		}
+		names, size = nil, 0
+	}
+	for _, pod := range pods {
+		name := regexp.QuoteMeta(pod.Name)
+		length := len(url.QueryEscape(strconv.Quote(name + "|")))
+		if size+length > maxPodNames {
+			add()
+		}
+		names, size = append(names, name), size+length
+	}
+	add()
+	return selectors
+}
+
+// query returns the lines of a query over a time. Thanos on OpenShift requires the namespace as a parameter. It is asked by GET: the proxy
+// before it takes the method of HTTP for the verb of RBAC, and users who may view a namespace have only "get pods.metrics.k8s.io".
 func (p *prometheus) query(ctx context.Context, token, namespace, query string, start, end time.Time) ([]ChartLine, error) {
 	step := max(metricsStep, end.Sub(start)/maxSamples).Round(time.Second)
-	form := url.Values{
+	parameters := url.Values{
 		"query": {query}, "namespace": {namespace}, "step": {strconv.Itoa(int(step.Seconds()))},
 		"start": {strconv.FormatInt(start.Unix(), 10)}, "end": {strconv.FormatInt(end.Unix(), 10)},
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.address+"/api/v1/query_range?namespace="+url.QueryEscape(namespace), strings.NewReader(form.Encode()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.address+"/api/v1/query_range?"+parameters.Encode(), nil)
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+token)
-	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	response, err := p.client.Do(request)
 	if err != nil {
 		return nil, errors.New("Prometheus does not answer") //nolint:staticcheck // the name of a program
@@ -155,7 +177,6 @@ func (p *prometheus) query(ctx context.Context, token, namespace, query string, 
 		}
 		lines = append(lines, line)
 	}
-	slices.SortFunc(lines, func(a, b ChartLine) int { return strings.Compare(a.Name, b.Name) })
 	return lines, nil
 }
 
