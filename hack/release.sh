@@ -114,8 +114,10 @@ for platform in openshift openshift-image-volume kubernetes kubernetes-image-vol
   bin/kustomize build "config/runtimes/$platform" | awk -v RS='---\n' '!/\n  name: mpi-intel\n/ { printf "%s%s", sep, $0; sep = "---\n" }' | sed -E "s#quay.io/opendatahub/(mpijob-agent|mpi-sample-[a-z0-9]+):latest#$registry/\1:$version#" >"$out/runtimes-$platform.yaml"
 done
 render dashboard/openshift mpijob-dashboard >"$out/dashboard-openshift.yaml"
+cp config/dashboard/openshift/host.yaml "$out/dashboard-openshift-host.yaml"
+render dashboard/openshift-token mpijob-dashboard >"$out/dashboard-openshift-token.yaml"
 render dashboard/base mpijob-dashboard >"$out/dashboard.yaml"
-for file in install install-without-policies dashboard dashboard-openshift runtimes-{openshift,kubernetes}{,-image-volume}; do pin "$out/$file.yaml"; done
+for file in install install-without-policies dashboard dashboard-openshift{,-token} runtimes-{openshift,kubernetes}{,-image-volume}; do pin "$out/$file.yaml"; done
 
 echo "release: the Helm chart and the bundle for OLM"
 epoch=$(git log -1 --format=%ct)

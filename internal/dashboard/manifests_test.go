@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 )
 
 // consoleLink is console.openshift.io/v1 ConsoleLink, as far as an application menu needs it.
@@ -59,6 +58,12 @@ func build(t *testing.T, folder string) map[string]unstructured.Unstructured {
 	needsServer(t)
 	data, err := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), "kustomize", "../../config/dashboard/"+folder).Output()
 	must(t, err)
+	return parse(t, data)
+}
+
+// parse returns the objects of YAML documents by their kinds and names.
+func parse(t *testing.T, data []byte) map[string]unstructured.Unstructured {
+	t.Helper()
 	objects := map[string]unstructured.Unstructured{}
 	for decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096); ; {
 		var object unstructured.Unstructured
@@ -130,7 +135,7 @@ func TestBaseManifests(t *testing.T) {
 func TestOpenShiftManifests(t *testing.T) {
 	objects := build(t, "openshift")
 	want := []string{
-		"ClusterRole/mpijob-dashboard", "ClusterRoleBinding/mpijob-dashboard", "ConsoleLink/mpijob-dashboard", "Deployment/mpijob-dashboard", "Deployment/mpijob-dashboard-proxy",
+		"ClusterRole/mpijob-dashboard", "ClusterRoleBinding/mpijob-dashboard", "Deployment/mpijob-dashboard", "Deployment/mpijob-dashboard-proxy",
 		"NetworkPolicy/mpijob-dashboard", "NetworkPolicy/mpijob-dashboard-proxy", "Route/mpijob-dashboard", "Service/mpijob-dashboard", "Service/mpijob-dashboard-proxy",
 		"ServiceAccount/mpijob-dashboard", "ServiceAccount/mpijob-dashboard-proxy",
 	}
@@ -139,16 +144,8 @@ func TestOpenShiftManifests(t *testing.T) {
 		t.Fatalf("objects (-want +got):\n%s", diff)
 	}
 
-	link := objects["ConsoleLink/mpijob-dashboard"]
-	if version, namespace := link.GetAPIVersion(), link.GetNamespace(); version != "console.openshift.io/v1" || namespace != "" {
-		t.Errorf("the ConsoleLink has the API version %q and the namespace %q", version, namespace)
-	}
-	menu := strict[consoleLink](t, map[string]any{"spec": link.Object["spec"]}).Spec
-	if menu.Text == "" || !strings.HasPrefix(menu.Href, "https://mpijob-dashboard-mpijob-system.") || menu.Location != "ApplicationMenu" || menu.ApplicationMenu.Section == "" {
-		t.Errorf("the ConsoleLink needs a text, an https address, a location and the section of its menu: %+v", menu)
-	}
 	for name, object := range objects {
-		if cluster := strings.HasPrefix(name, "Cluster") || strings.HasPrefix(name, "Console"); !cluster && object.GetNamespace() != "mpijob-system" {
+		if cluster := strings.HasPrefix(name, "Cluster"); !cluster && object.GetNamespace() != "mpijob-system" {
 			t.Errorf("%s is in the namespace %q", name, object.GetNamespace())
 		}
 	}
@@ -182,18 +179,59 @@ func TestOpenShiftManifests(t *testing.T) {
 	if pod.ServiceAccountName == proxyPod.ServiceAccountName {
 		t.Errorf("dashboard and proxy share the account %s", pod.ServiceAccountName)
 	}
-	var client struct {
-		Metadata                            struct{ Name string }
-		Secret, GrantMethod                 string
-		RedirectURIs                        []string
-		AccessTokenMaxAgeSeconds            int
-		AccessTokenInactivityTimeoutSeconds int
-	}
-	data, err := os.ReadFile("../../config/dashboard/openshift/oauthclient.yaml")
+}
+
+// TestOpenShiftHost: config/dashboard/openshift/host.yaml, as docs/dashboard.md completes it, has no placeholder, and leads back to the proxy.
+func TestOpenShiftHost(t *testing.T) {
+	const host = "mpijob-dashboard-mpijob-system.apps.example.com"
+	data, err := os.ReadFile("../../config/dashboard/openshift/host.yaml")
 	must(t, err)
-	must(t, yaml.Unmarshal(data, &client))
-	if client.Metadata.Name != "mpijob-dashboard" || client.Secret != "SECRET" || client.GrantMethod != "prompt" || client.AccessTokenMaxAgeSeconds > 4*3600 || !slices.Contains(proxy.Args, "--cookie-expire=4h") {
+	objects := parse(t, []byte(strings.NewReplacer("HOST", host, "SECRET", "0123").Replace(string(data))))
+	if got := slices.Sorted(maps.Keys(objects)); !slices.Equal(got, []string{"ConsoleLink/mpijob-dashboard", "OAuthClient/mpijob-dashboard"}) {
+		t.Fatalf("the objects are %v", got)
+	}
+	link := objects["ConsoleLink/mpijob-dashboard"]
+	menu := strict[consoleLink](t, map[string]any{"spec": link.Object["spec"]}).Spec
+	if version := link.GetAPIVersion(); version != "console.openshift.io/v1" || menu.Text == "" || menu.Href != "https://"+host || menu.Location != "ApplicationMenu" || menu.ApplicationMenu.Section == "" {
+		t.Errorf("the ConsoleLink %s needs a text, an https address, a location and the section of its menu: %+v", version, menu)
+	}
+	client := objects["OAuthClient/mpijob-dashboard"].Object
+	if maxAge, _ := client["accessTokenMaxAgeSeconds"].(float64); client["secret"] != "0123" || client["grantMethod"] != "prompt" || maxAge == 0 || maxAge > 4*3600 {
 		t.Errorf("the OAuthClient is %+v", client)
+	}
+	if uris, _ := client["redirectURIs"].([]any); len(uris) != 1 || uris[0] != "https://"+host+"/oauth/callback" {
+		t.Errorf("the OAuthClient leads to %v", uris)
+	}
+}
+
+// TestOpenShiftTokenManifests builds config/dashboard/openshift-token and follows a request from the Route to the dashboard, which has no
+// proxy before it.
+func TestOpenShiftTokenManifests(t *testing.T) {
+	objects := build(t, "openshift-token")
+	want := []string{
+		"ClusterRole/mpijob-dashboard", "ClusterRoleBinding/mpijob-dashboard", "Deployment/mpijob-dashboard", "NetworkPolicy/mpijob-dashboard", "Route/mpijob-dashboard",
+		"Service/mpijob-dashboard", "ServiceAccount/mpijob-dashboard",
+	}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(objects))); diff != "" {
+		t.Fatalf("objects (-want +got):\n%s", diff)
+	}
+	way := strict[route](t, map[string]any{"spec": objects["Route/mpijob-dashboard"].Object["spec"]}).Spec
+	if way.To.Name != "mpijob-dashboard" || way.Port.TargetPort != "https" || way.TLS.Termination != "reencrypt" {
+		t.Errorf("the Route must lead to the dashboard by TLS: %+v", way)
+	}
+	pod, dashboard := served(t, objects, "mpijob-dashboard")
+	service := objects["Service/mpijob-dashboard"]
+	if made, secret := service.GetAnnotations()["service.beta.openshift.io/serving-cert-secret-name"], secretOf(pod); made == "" || made != secret.SecretName || secret.Optional != nil && *secret.Optional {
+		t.Errorf("the certificate that the router verifies is in the Secret %q, the pod mounts %+v", made, secret)
+	}
+	if slices.Contains(dashboard.Args, "--trust-proxy") || slices.Contains(dashboard.Args, "--tls-self-signed") {
+		t.Errorf("there is no proxy to trust, and the router verifies the certificate: %v", dashboard.Args)
+	}
+	from := typed[networkingv1.NetworkPolicy](t, objects["NetworkPolicy/mpijob-dashboard"]).Spec.Ingress[0].From
+	for _, peer := range from {
+		if peer.PodSelector != nil || peer.NamespaceSelector == nil || !strings.HasPrefix(slices.Collect(maps.Keys(peer.NamespaceSelector.MatchLabels))[0], "policy-group.network.openshift.io/") {
+			t.Errorf("more than the router reaches the dashboard: %+v", peer)
+		}
 	}
 }
 

@@ -128,7 +128,8 @@ func TestChartEqualsManifests(t *testing.T) {
 		"OpenShift's monitoring":    {"prometheus: {enabled: true, openshift: platform}", []string{"default", "prometheus-openshift"}},
 		"user-workload monitoring":  {"prometheus: {enabled: true, openshift: user-workload}", []string{"default", "prometheus-user-workload"}},
 		"dashboard":                 {"dashboard: {enabled: true}", []string{"default", "dashboard/base"}},
-		"dashboard on OpenShift":    {"platform: openshift\ndashboard: {enabled: true, openshift: {host: mpijob-dashboard-mpijob-system.apps.example.com}}", []string{"default", "dashboard/openshift"}},
+		"dashboard on OpenShift":    {"platform: openshift\ndashboard: {enabled: true}", []string{"default", "dashboard/openshift"}},
+		"dashboard, external OIDC":  {"platform: openshift\ndashboard: {enabled: true, openshift: {auth: token}}", []string{"default", "dashboard/openshift-token"}},
 		"runtimes on Kubernetes":    {fmt.Sprintf(runtimes, "init-container", "kubernetes"), []string{"default", "runtimes/kubernetes"}},
 		"runtimes on OpenShift":     {fmt.Sprintf(runtimes, "init-container", "openshift"), []string{"default", "runtimes/openshift"}},
 		"image volumes, Kubernetes": {fmt.Sprintf(runtimes, "image-volume", "kubernetes"), []string{"default", "runtimes/kubernetes-image-volume"}},
@@ -548,6 +549,16 @@ func TestCapabilities(t *testing.T) {
 		}
 		if !strings.Contains(rendered.Notes, "OAuthClient") {
 			t.Error("the notes do not name the OAuthClient that the dashboard waits for")
+		}
+		for _, auth := range []string{"oauth", "token"} {
+			rendered := render(t, "dashboard: {enabled: true, openshift: {host: d.example.com, auth: "+auth+"}}", openshift)
+			link := find(t, rendered.Objects, "ConsoleLink", "mpijob-dashboard")
+			if href, _, _ := unstructured.NestedString(link.Object, "spec", "href"); href != "https://d.example.com" {
+				t.Errorf("%s: the console's menu leads to %s", auth, href)
+			}
+			if needed := strings.Contains(rendered.Notes, "OAuthClient"); needed != (auth == "oauth") || kinds(rendered)["oauth.openshift.io/v1 OAuthClient"] != 0 {
+				t.Errorf("%s: the notes name an OAuthClient: %t; the chart, which has no secrets, has %d", auth, needed, kinds(rendered)["oauth.openshift.io/v1 OAuthClient"])
+			}
 		}
 	})
 }

@@ -126,7 +126,8 @@ func CompareRelease(folder, version string) ([]string, error) {
 	for name, values := range map[string]string{
 		"":                                      "{}",
 		"dashboard.yaml":                        "{platform: kubernetes, dashboard: {enabled: true}}",
-		"dashboard-openshift.yaml":              "{platform: openshift, dashboard: {enabled: true, openshift: {host: mpijob-dashboard-mpijob-system.apps.example.com}}}",
+		"dashboard-openshift.yaml":              "{platform: openshift, dashboard: {enabled: true}}",
+		"dashboard-openshift-token.yaml":        "{platform: openshift, dashboard: {enabled: true, openshift: {auth: token}}}",
 		"runtimes-kubernetes.yaml":              "{platform: kubernetes, runtimes: {enabled: true}}",
 		"runtimes-openshift.yaml":               "{platform: openshift, runtimes: {enabled: true}}",
 		"runtimes-kubernetes-image-volume.yaml": "{platform: kubernetes, runtimes: {enabled: true, agentDelivery: image-volume}}",

@@ -70,7 +70,7 @@ func TestReleaseAgrees(t *testing.T) {
 		t.Errorf("the version of the application is %s, want %s", chart.Metadata.AppVersion, version)
 	}
 	for file, source := range map[string]string{
-		"install.yaml": "default", "dashboard.yaml": "dashboard/base", "dashboard-openshift.yaml": "dashboard/openshift",
+		"install.yaml": "default", "dashboard.yaml": "dashboard/base", "dashboard-openshift.yaml": "dashboard/openshift", "dashboard-openshift-token.yaml": "dashboard/openshift-token",
 		"runtimes-kubernetes.yaml": "runtimes/kubernetes", "runtimes-openshift.yaml": "runtimes/openshift",
 		"runtimes-kubernetes-image-volume.yaml": "runtimes/kubernetes-image-volume", "runtimes-openshift-image-volume.yaml": "runtimes/openshift-image-volume",
 	} {
