@@ -68,20 +68,26 @@ func TestAlertsFire(t *testing.T) {
 			t.Errorf("of %s there is a test in which it fires: %t, in which it does not: %t", r.Alert, fires[r.Alert], quiet[r.Alert])
 		}
 	}
+	promtool(t, text, string(tests))
+}
+
+// promtool checks rules and runs tests of them.
+func promtool(t *testing.T, rules, tests string) {
+	t.Helper()
 	folder := t.TempDir()
-	for name, content := range map[string]string{"rules.yaml": text, "tests.yaml": string(tests)} {
+	for name, content := range map[string]string{"rules.yaml": rules, "tests.yaml": tests} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// make unit builds the pinned promtool first; without it, it is compiled here, in minutes.
-	promtool := []string{"go", "tool", "promtool"}
+	program := []string{"go", "tool", "promtool"}
 	if path, err := exec.LookPath("promtool"); err == nil {
-		promtool = []string{path}
+		program = []string{path}
 	}
 	for _, args := range [][]string{{"check", "rules", "--lint=all", "--lint-fatal", "rules.yaml"}, {"test", "rules", "tests.yaml"}} {
 		args[len(args)-1] = filepath.Join(folder, args[len(args)-1])
-		command := exec.CommandContext(t.Context(), promtool[0], append(promtool[1:], args...)...)
+		command := exec.CommandContext(t.Context(), program[0], append(program[1:], args...)...)
 		command.Env = append(os.Environ(), "GOFLAGS=-tags=remove_all_sd", "CGO_ENABLED=0")
 		if output, err := command.CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, output)

@@ -1,5 +1,6 @@
-// Monitoring generates the dashboards of config/dashboards, for Grafana and for Perses, from one description, and the configuration of a
-// Prometheus without the Prometheus operator from the objects for it. Its tests check them, the alerts and the recording rules.
+// Monitoring generates the dashboards of config/dashboards, for Grafana and for Perses, from one description, the configuration of a
+// Prometheus without the Prometheus operator from the objects for it, and the rules for OpenShift's monitoring of user-defined projects.
+// Its tests check them, the alerts and the recording rules.
 package main
 
 import (
@@ -31,7 +32,15 @@ func run(args []string, config string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(write(filepath.Join(config, "dashboards"), boards), write(filepath.Join(config, "prometheus"), configuration))
+	rules, err := userWorkload(filepath.Join(config, "prometheus"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		write(filepath.Join(config, "dashboards"), boards),
+		write(filepath.Join(config, "prometheus"), configuration),
+		write(filepath.Join(config, "prometheus-user-workload"), rules),
+	)
 }
 
 // write writes files into a folder.

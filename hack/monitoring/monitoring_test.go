@@ -33,7 +33,10 @@ type rule struct {
 }
 
 // rules returns the rules of all PrometheusRules, and their groups as Prometheus reads them.
-func rules(t *testing.T) (all []rule, groups string) {
+func rules(t *testing.T) (all []rule, groups string) { return rulesOf(t, "prometheus") }
+
+// rulesOf is rules for a folder of config.
+func rulesOf(t *testing.T, folder string) (all []rule, groups string) {
 	t.Helper()
 	var together struct {
 		Groups []map[string]any `json:"groups"`
@@ -44,7 +47,7 @@ func rules(t *testing.T) (all []rule, groups string) {
 				Groups []map[string]any `json:"groups"`
 			} `json:"spec"`
 		}
-		if err := yaml.Unmarshal([]byte(read(t, "config", "prometheus", file)), &object); err != nil {
+		if err := yaml.Unmarshal([]byte(read(t, "config", folder, file)), &object); err != nil {
 			t.Fatal(err)
 		}
 		together.Groups = append(together.Groups, object.Spec.Groups...)

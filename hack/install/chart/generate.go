@@ -249,7 +249,7 @@ func prometheus(config string, t *template) error {
 		condition := ".Values.prometheus.enabled"
 		switch object.GetKind() {
 		case "PrometheusRule":
-			condition = "and .Values.prometheus.enabled .Values.prometheus.alerts"
+			condition = `and .Values.prometheus.enabled .Values.prometheus.alerts (ne .Values.prometheus.openshift "user-workload")`
 			t.block(field(object.Object, "metadata", "labels"), yamlOf(".Values.prometheus.labels"))
 		case "ServiceMonitor":
 			t.block(field(object.Object, "metadata", "labels"), yamlOf(".Values.prometheus.labels"))
@@ -272,12 +272,17 @@ func prometheus(config string, t *template) error {
 			return err
 		}
 		for _, object := range more {
-			if slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+			condition := fmt.Sprintf("and .Values.prometheus.enabled (eq .Values.prometheus.openshift %q)", variant.value)
+			switch isRule := object.GetKind() == "PrometheusRule"; {
+			case isRule && variant.value == "user-workload":
+				condition += " .Values.prometheus.alerts"
+				t.block(field(object.Object, "metadata", "labels"), yamlOf(".Values.prometheus.labels"))
+			case slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
 				return o.GetKind() == object.GetKind() && o.GetName() == object.GetName()
-			}) {
+			}):
 				continue // the same, with other values
 			}
-			if err := t.add(object, fmt.Sprintf("and .Values.prometheus.enabled (eq .Values.prometheus.openshift %q)", variant.value)); err != nil {
+			if err := t.add(object, condition); err != nil {
 				return err
 			}
 		}
