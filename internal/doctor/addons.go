@@ -72,7 +72,7 @@ func (c Cluster) kinds(context.Context) []Result {
 		return []Result{result}
 	}
 	result.Verdict, result.Found, result.Remedy = Fail, "not installed: "+strings.Join(missing, ", "), c.installRemedy()
-	// Training Operator's CRD has the same name, so that this operator's cannot be installed beside it.
+	// Training Operator's CRD has the same name, so that this operator's cannot be installed as well.
 	if is, err := c.serves(trainingOperatorJobs, "mpijobs"); err == nil && is && strings.HasPrefix(missing[0], "mpijobs.") {
 		result.Found += "; the cluster has the MPIJobs of Kubeflow Training Operator (" + trainingOperatorJobs.String() + ")"
 		result.Remedy = "Ask a cluster administrator to remove Training Operator's MPIJobs before the operator is installed (docs/migration.md#replace-training-operator); their CRD has the same name"
