@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +27,7 @@ import (
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/plan"
+	"opendatahub.io/mpijob/internal/podspec"
 	"opendatahub.io/mpijob/internal/podstatus"
 )
 
@@ -211,7 +213,8 @@ func trimReport(object any) (any, error) {
 }
 
 // trimPod drops the fields of a pod that are not read: the specification is nine tenths of the memory of cached pods. It
-// sets the phase that follows from the containers' statuses, so that a pod has ended when its containers have.
+// sets the phase that follows from the containers' statuses, so that a pod has ended when its containers have. What all containers
+// together hold of the node is left in the pod's Resources (podspec.Held).
 func trimPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {
@@ -232,9 +235,37 @@ func trimPod(object any) (any, error) {
 			kept.Containers = append(kept.Containers, corev1.Container{Name: container.Name, Env: []corev1.EnvVar{container.Env[i]}})
 		}
 	}
+	if held := podspec.Held(pod); len(held) > 0 {
+		kept.Resources = sharedRequests.get(held)
+	}
 	pod.Spec = kept
 	pod.Status.PodIPs, pod.Status.HostIPs, pod.Status.EphemeralContainerStatuses = nil, nil, nil
 	return pod, nil
+}
+
+// requestsPool holds one copy of equal requests: the pods of a job request the same, and a list takes 600 bytes.
+type requestsPool struct {
+	mu    sync.Mutex
+	lists map[string]*corev1.ResourceRequirements
+}
+
+var sharedRequests requestsPool
+
+// get returns requests that equal a list. They must not be changed.
+func (p *requestsPool) get(list corev1.ResourceList) *corev1.ResourceRequirements {
+	const most = 1000
+	text := podspec.Text(list)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	shared, found := p.lists[text]
+	if !found {
+		if p.lists == nil || len(p.lists) >= most {
+			p.lists = map[string]*corev1.ResourceRequirements{}
+		}
+		shared = &corev1.ResourceRequirements{Requests: list}
+		p.lists[text] = shared
+	}
+	return shared
 }
 
 // startOf leaves of a specification what decides whether a pod starts. The template of an initializer is not part of a job as it is known.

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	helpers "k8s.io/component-helpers/resource"
 )
 
 // Requests returns the sum of the requests of a pod's containers. A limit counts as a request if the container has no
@@ -27,6 +28,24 @@ func Requests(spec corev1.PodSpec) corev1.ResourceList {
 		}
 	}
 	return sum
+}
+
+// Held returns what a pod holds of its node, as kube-scheduler counts it: with the requests that the API server or others have added,
+// sidecars, and the overhead of its runtime class. A pod without its containers has them in its Resources, devices included. The list
+// must not be changed.
+func Held(pod *corev1.Pod) corev1.ResourceList {
+	if len(pod.Spec.Containers) == 0 && pod.Spec.Resources != nil {
+		return pod.Spec.Resources.Requests
+	}
+	list := helpers.PodRequests(pod, helpers.PodResourcesOptions{UseStatusResources: true})
+	if pod.Spec.Resources != nil {
+		for name, quantity := range pod.Spec.Resources.Requests {
+			if !helpers.IsSupportedPodLevelResource(name) {
+				list[name] = quantity
+			}
+		}
+	}
+	return list
 }
 
 // Text returns resources as a text, such as "cpu 2, memory 1Gi", or "no requests".

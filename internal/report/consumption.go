@@ -7,18 +7,20 @@ import (
 	"strings"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
-	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/podspec"
 	"opendatahub.io/mpijob/internal/podstatus"
 	"opendatahub.io/mpijob/internal/times"
 )
 
 // consumption adds to what was counted before what pods have held since. A pod that has vanished since held it until
-// now: passes follow what happens to pods, so that it went just now.
+// now: passes follow what happens to pods, so that it went just now. After a time without an operator, vanishedBy bounds it.
 func (m maker) consumption() *v1alpha1.Consumption {
 	total := v1alpha1.Consumption{GPUSeconds: map[string]int64{}}
 	var since time.Time
@@ -41,23 +43,23 @@ func (m maker) consumption() *v1alpha1.Consumption {
 		// An earlier version counted without steps.
 		total.Steps = []v1alpha1.ConsumptionStep{{Time: *at(times.Earlier(m.firstHeld(), since))}}
 	}
-	roles := m.heldSince(since)
+	groups := m.heldSince(since)
 	steps := total.Steps
 	if !since.IsZero() {
 		steps = append(steps, stepOf(total, since))
 	}
-	for _, when := range changes(roles, since, m.now) {
+	for _, when := range changes(groups, since, m.now) {
 		until := total
 		until.GPUSeconds = maps.Clone(total.GPUSeconds)
-		for _, role := range roles {
-			role.addTo(&until, role.secondsUntil(when))
+		for _, group := range groups {
+			group.addTo(&until, group.secondsUntil(when))
 		}
 		steps = append(steps, stepOf(until, when))
 	}
 	total.Held = corev1.ResourceList{}
-	for _, role := range roles {
-		role.addTo(&total, role.secondsUntil(m.now))
-		role.addHeld(total.Held)
+	for _, group := range groups {
+		group.addTo(&total, group.secondsUntil(m.now))
+		group.addHeld(total.Held)
 	}
 	if before := m.before.Consumption; before != nil && m.outcome.Finish != nil && sameTotals(*before, total) {
 		// A finished job that holds nothing any more is not one of later periods.
@@ -84,29 +86,83 @@ func sameTotals(old, now v1alpha1.Consumption) bool {
 	return old.CPUCoreSeconds == now.CPUCoreSeconds && old.MemoryGiBSeconds == now.MemoryGiBSeconds
 }
 
-// heldSince returns what the launcher and the workers have held since a time.
+// heldSince returns what the pods of the job, initializers included, have held since a time, by what each of them requests.
 func (m maker) heldSince(since time.Time) []held {
-	roles := []held{{requests: podspec.Requests(m.job.Launcher.Template.Spec)}, {requests: podspec.Requests(m.job.Workers.Template.Spec)}}
-	there := map[string]bool{}
-	for _, pod := range m.seen.LauncherPods {
-		there[pod.Name] = true
-		roles[0].addPod(m, pod, since)
+	var groups []held
+	launcher, worker := podspec.Requests(m.job.Launcher.Template.Spec), podspec.Requests(m.job.Workers.Template.Spec)
+	// rest is what was held at the time, less what the pods hold that have been there since.
+	rest := corev1.ResourceList{}
+	if before := m.before.Consumption; before != nil {
+		podspec.Add(rest, before.Held, 1)
 	}
-	for _, w := range m.seen.Workers {
-		there[w.Pod.Name] = true
-		roles[1].addPod(m, w.Pod, since)
-	}
+	hadEnded := map[string]bool{}
 	for _, old := range m.before.Pods {
-		if there[old.Name] || since.IsZero() || old.Phase != string(corev1.PodRunning) && old.Phase != terminating {
+		hadEnded[old.Name] = old.Phase == string(corev1.PodSucceeded) || old.Phase == string(corev1.PodFailed)
+	}
+	there := map[string]bool{}
+	add := func(pod *corev1.Pod, template corev1.ResourceList) {
+		requests := podspec.Held(pod)
+		if len(requests) == 0 {
+			requests = template
+		}
+		i := slices.IndexFunc(groups, func(h held) bool { return maps.EqualFunc(h.requests, requests, sameQuantity) })
+		if i < 0 {
+			i, groups = len(groups), append(groups, held{requests: requests})
+		}
+		groups[i].addPod(m, pod, since)
+		if started := pod.Status.StartTime; started != nil && !started.After(since) && !hadEnded[pod.Name] {
+			there[pod.Name] = true
+			podspec.Add(rest, requests, -1)
+		}
+	}
+	for _, pod := range m.seen.LauncherPods {
+		add(pod, launcher)
+	}
+	for _, workers := range [][]jobstate.Worker{m.seen.Workers, m.seen.Replaced} {
+		for _, w := range workers {
+			add(w.Pod, worker)
+		}
+	}
+	for _, pod := range m.seen.Initializers {
+		add(pod, nil)
+	}
+	hasVanished := slices.ContainsFunc(m.before.Pods, func(old v1alpha1.PodStatus) bool {
+		return !there[old.Name] && (old.Phase == string(corev1.PodRunning) || old.Phase == terminating)
+	})
+	if !since.IsZero() && hasVanished {
+		maps.DeleteFunc(rest, func(_ corev1.ResourceName, quantity resource.Quantity) bool { return quantity.Sign() <= 0 })
+		vanished := held{requests: rest}
+		vanished.add(since, m.vanishedBy(since))
+		groups = append(groups, vanished)
+	}
+	return groups
+}
+
+func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
+
+// vanishedBy returns until when pods held resources at most that have vanished since a time: until the job or its batch Jobs ended or
+// were suspended, or for an hour. A leader writes the record of a job at least once an hour: of a longer time nothing is known.
+func (m maker) vanishedBy(since time.Time) time.Time {
+	until := times.Earlier(m.now, since.Add(time.Hour))
+	bound := func(when time.Time) {
+		if when.After(since) {
+			until = times.Earlier(until, when)
+		}
+	}
+	if m.outcome.Finish != nil {
+		bound(m.outcome.Finish.At)
+	}
+	for _, owner := range []*batchv1.Job{m.seen.Launcher, m.seen.WorkerJob} {
+		if owner == nil {
 			continue
 		}
-		role := 1
-		if old.Role == string(mpi.RoleLauncher) {
-			role = 0
+		for _, c := range owner.Status.Conditions {
+			if c.Status == corev1.ConditionTrue && slices.Contains([]batchv1.JobConditionType{batchv1.JobComplete, batchv1.JobFailed, batchv1.JobSuspended}, c.Type) {
+				bound(c.LastTransitionTime.Time)
+			}
 		}
-		roles[role].add(since, m.now)
 	}
-	return roles
+	return until
 }
 
 // firstHeld returns when the job first held resources, as far as a record without steps has it.
@@ -141,7 +197,7 @@ func (m maker) closedConsumption() *v1alpha1.Consumption {
 	return &total
 }
 
-// held is what pods of one role have held.
+// held is what pods have held that request the same.
 type held struct {
 	requests corev1.ResourceList
 	// spans are from when until when each pod held it.
@@ -201,6 +257,7 @@ func (h held) addHeld(list corev1.ResourceList) {
 			continue
 		}
 		sum := list[name]
+		quantity = quantity.DeepCopy() // the pods in a cache share it
 		quantity.Mul(h.pods)
 		sum.Add(quantity)
 		if _, known := list[name]; known || len(list) < maxDevices+2 {
@@ -218,10 +275,10 @@ const (
 )
 
 // changes returns when pods began or ended to hold resources between two times, in order.
-func changes(roles []held, since, now time.Time) []time.Time {
+func changes(groups []held, since, now time.Time) []time.Time {
 	var all []time.Time
-	for _, role := range roles {
-		for _, span := range role.spans {
+	for _, group := range groups {
+		for _, span := range group.spans {
 			for _, when := range span {
 				if when.After(since) && when.Before(now) {
 					all = append(all, when)

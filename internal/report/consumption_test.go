@@ -260,3 +260,61 @@ func TestPodsThatOutliveTheirJobAreCharged(t *testing.T) {
 		t.Errorf("the job is part of a period until %s, although it held nothing after %s", got, until)
 	}
 }
+
+// TestPodsAreChargedWithWhatTheyHold: the API server and others add requests to those of the template, and initializers have a template
+// that the job does not have.
+func TestPodsAreChargedWithWhatTheyHold(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	see := func() jobstate.Observed {
+		seen := pods(h.job, corev1.PodRunning, 0)
+		asks := func(cpu string) *corev1.ResourceRequirements {
+			return &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), "nvidia.com/gpu": resource.MustParse("2")}}
+		}
+		seen.LauncherPods[0].Spec.Resources = asks("1")
+		seen.Workers[0].Pod.Spec.Resources, seen.Workers[1].Pod.Spec.Resources = asks("3"), asks("3000m")
+		initializer := seen.Workers[1].Pod.DeepCopy()
+		initializer.Name, initializer.Spec.Resources = "pi-dataset-initializer", asks("500m")
+		seen.Initializers = []*corev1.Pod{initializer}
+		return seen
+	}
+	h.pass(0, see(), jobstate.Evidence{})
+	h.pass(100*time.Second, see(), jobstate.Evidence{})
+	c := h.last.Status.Consumption
+	if c.CPUCoreSeconds != 750 || c.GPUSeconds["nvidia.com/gpu"] != 800 || c.Held.Cpu().String() != "7500m" {
+		t.Errorf("%d core seconds and %v are counted, and %v is held", c.CPUCoreSeconds, c.GPUSeconds, c.Held)
+	}
+	// All pods but one vanish.
+	left := see()
+	left.LauncherPods, left.Initializers, left.Workers = nil, nil, left.Workers[:1]
+	h.pass(200*time.Second, left, jobstate.Evidence{})
+	if c := h.last.Status.Consumption; c.CPUCoreSeconds != 1500 || c.Held.Cpu().String() != "3" {
+		t.Errorf("after pods vanished, %d core seconds are counted, and %v is held", c.CPUCoreSeconds, c.Held)
+	}
+}
+
+// TestPodsThatVanishWithoutAnOperatorAreNotChargedForLong: until the job ended or was suspended, and for an hour at most.
+func TestPodsThatVanishWithoutAnOperatorAreNotChargedForLong(t *testing.T) {
+	for name, test := range map[string]struct {
+		condition batchv1.JobConditionType
+		at        time.Duration
+		want      time.Duration
+	}{
+		"nothing is known":       {"", 0, time.Hour},
+		"the job was suspended":  {batchv1.JobSuspended, 10 * time.Minute, 10 * time.Minute},
+		"the launcher completed": {batchv1.JobComplete, 20 * time.Minute, 20 * time.Minute},
+		"it completed later":     {batchv1.JobComplete, 3 * time.Hour, time.Hour},
+		"it is suspended again":  {batchv1.JobSuspended, -time.Minute, time.Hour},
+	} {
+		h := &history{t: t, job: job(2)}
+		h.pass(0, pods(h.job, corev1.PodRunning, 0), jobstate.Evidence{})
+		gone := jobstate.Observed{Launcher: mpitest.Launcher(h.job)}
+		if test.condition != "" {
+			gone.Launcher = mpitest.Launcher(h.job, test.condition)
+			gone.Launcher.Status.Conditions[0].LastTransitionTime = metav1.NewTime(mpitest.Now.Add(test.at))
+		}
+		h.pass(24*time.Hour, gone, jobstate.Evidence{})
+		if got, want := h.last.Status.Consumption.CPUCoreSeconds, int64(4.5*test.want.Seconds()); got != want {
+			t.Errorf("%s: %d core seconds are counted, want %d", name, got, want)
+		}
+	}
+}
