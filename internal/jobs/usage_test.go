@@ -415,7 +415,7 @@ usage: {since: 2026-11-01T01:00:00Z, until: 2026-11-01T09:00:00Z, pointsSince: 2
 		"a sum":          {UsageQuery{By: GroupNamespace}, []string{" 1: 4 cores, 16 GiB, unknown GPUs"}},
 		"a part":         {UsageQuery{By: GroupNamespace, Since: at(2), Until: at(5)}, []string{" 1: 1.5 cores, 6 GiB, unknown GPUs"}},
 		"its other part": {UsageQuery{By: GroupNamespace, Since: at(5)}, []string{" 1: 2 cores, 8 GiB, unknown GPUs"}},
-		"not measured":   {UsageQuery{By: GroupNamespace, Since: at(9)}, []string{" 1: 0 cores, 0 GiB, unknown GPUs"}},
+		"not measured":   {UsageQuery{By: GroupNamespace, Since: at(9)}, []string{" 0: unknown cores, unknown GiB, unknown GPUs"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -433,6 +433,43 @@ usage: {since: 2026-11-01T01:00:00Z, until: 2026-11-01T09:00:00Z, pointsSince: 2
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestUsedHoursOfAPeriod: a job that idles first and computes later used what its points show, in every period, and nothing is known of
+// times in which it was not measured.
+func TestUsedHoursOfAPeriod(t *testing.T) {
+	t.Parallel()
+	idle := strings.Repeat("0, ", 23)
+	status := statusOf(t, `{phase: Succeeded, startTime: 2026-11-30T00:00:00Z, completionTime: 2026-12-02T00:00:00Z,
+consumption: {until: 2026-12-02T00:00:00Z, cpuCoreSeconds: 144000, memoryGiBSeconds: 0, steps: [{time: 2026-11-30T00:00:00Z, cpuCoreSeconds: 0, memoryGiBSeconds: 0}]},
+usage: {since: 2026-11-30T01:00:30Z, until: 2026-12-01T01:00:00Z, pointsSince: 2026-11-30T01:00:00Z, pointSeconds: 3600, pods: 2, metrics: [
+{metric: CPU, mean: 333, p95: 600, max: 8000, points: [`+idle+`8000]}, {metric: Memory, mean: 1024, p95: 1024, max: 1024, points: [1024, -1, `+strings.Repeat("1024, ", 21)+`1024]}]}}`)
+	c, _ := newServer(t, reportFor("MPIJob", "pi", "pi-uid", status))
+	at := func(day, hour, minute int) time.Time { return time.Date(2026, 11, day, hour, minute, 0, 0, time.UTC) }
+	for name, test := range map[string]struct {
+		since, until time.Time
+		want         string
+	}{
+		"all of it":        {want: "1: 8 cores, 22.99 GiB"},
+		"the idle month":   {time.Time{}, at(31, 0, 0), "1: 0 cores, 21.99 GiB"},
+		"the busy month":   {at(31, 0, 0), time.Time{}, "1: 8 cores, 1.00 GiB"},
+		"a quarter of it":  {at(31, 0, 15), at(31, 0, 30), "1: 2 cores, 0.25 GiB"},
+		"nothing measured": {at(31, 1, 0), time.Time{}, "0: unknown"},
+		"before it":        {at(30, 0, 0), at(30, 1, 0), "0: unknown"},
+	} {
+		usage, err := c.Usage(t.Context(), UsageQuery{Namespaces: []string{"ns"}, Since: test.since, Until: test.until})
+		if err != nil || len(usage.Lines) != 1 {
+			t.Fatalf("%s: %v %+v", name, err, usage.Lines)
+		}
+		line := usage.Lines[0]
+		got := fmt.Sprintf("%d: unknown", line.Measured)
+		if line.UsedCoreHours != nil && line.UsedGiBHours != nil {
+			got = fmt.Sprintf("%d: %g cores, %.2f GiB", line.Measured, *line.UsedCoreHours, *line.UsedGiBHours)
+		}
+		if got != test.want {
+			t.Errorf("%s: got %s, want %s", name, got, test.want)
+		}
 	}
 }
 
