@@ -50,3 +50,30 @@ def test_use_of_a_job_that_runs(client: Any, operator: Operator, monkeypatch: py
     assert (pod.pod, pod.cpu, pod.memory, pod.cpu_requested) == ("train-worker-0", pytest.approx(1.5), 2 << 30, 0)
     used = job.plot().figure.subfigs[1].axes[0]
     assert [bar.get_width() for bar in used.patches] == [0, pytest.approx(1.5)]
+
+
+def test_plot_of_a_deleted_job(client: Any, operator: Operator) -> None:
+    job = client.create_job("train", container_image="image", command="x")
+    metrics = [
+        {"metric": "CPU", "mean": 2000, "p95": 3900, "max": 3990, "limit": 4000, "points": [500, -1, 3500]},
+        {"metric": "Memory", "mean": 1024, "p95": 2048, "max": 2048},
+    ]
+    minute = "2026-01-02T10:0{}:00Z"
+    figures = [{"name": "loss", "by": "Step", "width": 1, "at": [10, 20], "values": ["2.5", "0.5"]}]
+    operator.report(
+        job,
+        "Succeeded",
+        curves={"until": minute.format(3), "figures": figures},
+        usage={
+            **{"since": minute.format(0), "until": minute.format(3), "pointsSince": minute.format(0)},
+            **{"pointSeconds": 60, "pods": 1, "metrics": metrics},
+        },
+    )
+    job.cancel()
+    progress, used = client.get_job("train").plot().figure.subfigs
+    (loss,) = progress.axes
+    assert (list(loss.lines[0].get_xdata()), list(loss.lines[0].get_ydata())) == ([10, 20], [2.5, 0.5])
+    cores, memory = used.axes
+    assert list(cores.lines[0].get_ydata()) == [0.5, pytest.approx(float("nan"), nan_ok=True), 3.5]
+    assert list(cores.lines[1].get_ydata()) == [4, 4]
+    assert list(memory.lines[0].get_ydata()) == [1, 1]

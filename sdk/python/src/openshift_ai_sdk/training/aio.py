@@ -54,7 +54,7 @@ from openshift_ai_sdk.training._many import raise_all
 from openshift_ai_sdk.training._model_registry import Model, register
 from openshift_ai_sdk.training._notify import Observer, PhaseCallback
 from openshift_ai_sdk.training._phases import parse_phases, problems_of_phases
-from openshift_ai_sdk.training._plot import Plot, plot
+from openshift_ai_sdk.training._plot import Plot, curves_of, plot
 from openshift_ai_sdk.training._profile import Profile
 from openshift_ai_sdk.training._progress_bar import bar, wait_with_bar
 from openshift_ai_sdk.training._retry import RetryPolicy
@@ -1477,9 +1477,11 @@ class MPIJob:
         return _curves.curves(await self.get_status())
 
     async def plot(self) -> Plot:
-        """Plot loss and accuracy, and while the job runs the CPUs and the memory that its pods use.
+        """Plot the figures of the program, such as loss and accuracy, and the CPUs, memory and GPUs that the job used.
 
-        It needs the extra ``plot``. A cluster without a metrics server shows no use.
+        They are those of the job's report, which is kept when the job is deleted. Without curves in the report, loss
+        and accuracy are read from the log. Without a usage in it, the plot shows what the pods use at the moment,
+        if the cluster has a metrics server. It needs the extra ``plot``.
 
         Raises:
             NotSupportedError: matplotlib is not installed.
@@ -1487,11 +1489,15 @@ class MPIJob:
         Example:
             >>> (await job.plot()).save("training.png")
         """
-        try:
-            usage = await self.get_usage()
-        except NotSupportedError:
-            usage = []
-        return plot(self.name, await self.get_training_history(), usage)
+        status = await self.get_status()
+        usage: UsageHistory | list[PodUsage] | None = _usage_history.history(status)
+        if usage is None:
+            try:
+                usage = await self.get_usage()
+            except NotSupportedError:
+                usage = None
+        curves = _curves.curves(status) or curves_of(await self.get_training_history())
+        return plot(self.name, curves, usage)
 
     async def register_model(
         self,
