@@ -149,7 +149,22 @@ func jobDashboard() dashboard {
 				one("Failed ranks", "", lines, number, `sum by (pod) (mpi_agent_ranks_failed_total`+pods+`)`, "{{pod}}"),
 				one("Refused connections", "Connections that did not prove that they belong to the job.", lines, number, `sum by (pod) (mpi_agent_connections_refused_total`+pods+`)`, "{{pod}}"),
 			}},
+			{"Use", []panel{
+				one("CPU cores", "", lines, number, `sum by (pod) (rate(mpi_agent_cpu_seconds_total`+pods+`[5m]))`, "{{pod}}"),
+				one("CPU cores, share of the limit", "", lines, share, `sum by (pod) (rate(mpi_agent_cpu_seconds_total`+pods+`[5m])) / (max by (pod) (mpi_agent_cpu_limit_cores`+pods+`) > 0)`, "{{pod}}"),
+				one("Throttled", "Share of the time that processes needed a CPU in which the CPU limit stopped them.", lines, share, `sum by (pod) (rate(mpi_agent_cpu_throttled_seconds_total`+pods+`[5m])) / (sum by (pod) (rate(mpi_agent_cpu_throttled_seconds_total`+pods+`[5m])) + sum by (pod) (rate(mpi_agent_cpu_seconds_total`+pods+`[5m])) > 0)`, "{{pod}}"),
+				one("GPUs that are busy", "Of AMD.", lines, number, `sum by (pod) (mpi_agent_gpus_busy`+pods+`)`, "{{pod}}"),
+				one("GPU memory", "Of AMD.", lines, bytesUnit, `sum by (pod) (mpi_agent_gpu_memory_used_bytes`+pods+`)`, "{{pod}}"),
+				one("Network, bytes per second", "Received and sent. With hostNetwork, that of the node.", lines, bytesUnit, `sum by (pod) (rate(mpi_agent_network_bytes_total`+pods+`[5m]))`, "{{pod}}"),
+				one("Disks, bytes per second", "Read and written.", lines, bytesUnit, `sum by (pod) (rate(mpi_agent_io_bytes_total`+pods+`[5m]))`, "{{pod}}"),
+				{title: "Waiting", description: "Share of time in which a process waited, of the pod that waits most.", unit: share, queries: []query{
+					{`max(rate(mpi_agent_cpu_pressure_seconds_total` + pods + `[5m]))`, "for a CPU"},
+					{`max(rate(mpi_agent_memory_pressure_seconds_total` + pods + `[5m]))`, "for memory"},
+					{`max(rate(mpi_agent_io_pressure_seconds_total` + pods + `[5m]))`, "for disks"},
+				}},
+			}},
 			{"Memory", []panel{
+				one("Working set", "Memory in use, without cached files that the kernel can drop.", lines, bytesUnit, `max by (pod) (mpi_agent_memory_working_set_bytes`+pods+`)`, "{{pod}}"),
 				one("Most memory used", "", lines, bytesUnit, `max by (pod) (mpi_agent_memory_peak_bytes`+pods+`)`, "{{pod}}"),
 				one("Most memory used, share of the limit", "", lines, share, `max by (pod) (mpi_agent_memory_peak_bytes`+pods+`) / (max by (pod) (mpi_agent_memory_limit_bytes`+pods+`) > 0)`, "{{pod}}"),
 				one("Processes killed for lack of memory", "", lines, number, `sum by (pod) (mpi_agent_oom_kills_total`+pods+`)`, "{{pod}}"),

@@ -62,6 +62,11 @@ func (s *supervisor) summary() agentapi.Summary {
 	return outcome.Summarize(own, records.Read(s.folder), s.expected, time.Now())
 }
 
+// container is what was counted in the launcher's container, for its metrics.
+func (s *supervisor) container() status.Container {
+	return status.Container{Reading: s.sampler.Read(), OOMKills: cgroup.Kills(cgroup.Root), RanksFailed: s.ranks.Failed()}
+}
+
 // Run runs a command with everything that MPI needs to find the workers, serves the status at an address, and ends as the
 // command ends. env is the environment for the command.
 func Run(args, env []string, statusAddress string) int {
@@ -97,7 +102,7 @@ func Run(args, env []string, statusAddress string) int {
 	s.ranks.Look()
 	s.sampler.Start(done)
 	go s.tellUsages(done)
-	serving := status.Server{Summary: s.summary, Usage: s.usage}
+	serving := status.Server{Summary: s.summary, Usage: s.usage, Container: s.container}
 	if identity, err := protocol.ReadIdentity(""); err == nil {
 		serving.Stacks, serving.Token = s.ranks.Stacks, identity.Token
 	}

@@ -59,7 +59,8 @@ type Ranks struct {
 	newest   string
 	listed   time.Time
 	seen     int32
-	ended    []agentapi.RankEnd
+	ended    []agentapi.RankEnd // the first ones that were bad
+	failed   int64              // all of them
 	kills    int64
 	activity progress.Follower
 	// noInterface is the setting by which a rank uses none of the pod's network interfaces; nil if there is none.
@@ -294,6 +295,7 @@ func (r *Ranks) keepEnd(pid int, end agentapi.RankEnd, status unix.WaitStatus, k
 	}
 	r.log.Info("rank ended", "rank", end.Rank, "pid", pid, "exitCode", end.ExitCode, "signal", end.Signal, "outOfMemory", end.OOM)
 	if end.ExitCode > 0 || end.OOM {
+		r.failed++
 		if len(r.ended) < outcome.MostRankEnds {
 			r.ended = append(r.ended, end)
 		}
@@ -389,6 +391,13 @@ func (r *Ranks) IsRank(pid int) bool {
 	defer r.mu.Unlock()
 	p := r.processes[pid]
 	return p != nil && p.rank >= 0
+}
+
+// Failed returns how many ranks have ended badly.
+func (r *Ranks) Failed() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
 }
 
 // BadEnds returns how many bad ends are kept by now, and a channel that is closed when a further rank has ended badly.

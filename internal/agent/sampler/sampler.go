@@ -115,6 +115,9 @@ func (s *Sampler) measureRanks() {
 	}
 }
 
+// Read returns what the kernel counts for the container now, also before Start.
+func (s *Sampler) Read() usage.Reading { return s.read(time.Now()) }
+
 // read reads what the kernel counts.
 func (s *Sampler) read(now time.Time) usage.Reading {
 	r := usage.Reading{At: now, Counters: map[agentapi.Metric]usage.Counter{}, Gauges: map[agentapi.Metric]int64{}, Limits: map[agentapi.Metric]int64{}}

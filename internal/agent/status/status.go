@@ -21,6 +21,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/agent/connections"
 	"opendatahub.io/mpijob/internal/agent/outcome"
+	"opendatahub.io/mpijob/internal/agent/usage"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -32,6 +33,8 @@ type Server struct {
 	Summary func() agentapi.Summary
 	// Usage returns the usage that the status contains. It is not asked for numbers.
 	Usage func() *agentapi.Usage
+	// Container returns what was counted in the agent's own container; nil serves none of it.
+	Container func() Container
 	// Counters returns what a worker has counted; nil for a launcher.
 	Counters func() Counts
 	// Stacks returns where the ranks of the pod are in their code: of one rank, or of all if it is nil. Nil serves none.
@@ -134,6 +137,9 @@ func (n *numbers) get() []byte {
 
 func (s Server) readNumbers() []byte {
 	all := summarySeries(s.Summary())
+	if s.Container != nil {
+		all = append(all, s.Container().series()...)
+	}
 	if s.Counters != nil {
 		all = append(all, s.Counters().series()...)
 	}
@@ -198,6 +204,53 @@ func isLocal(remote string) bool {
 	return err == nil && address.Addr().Unmap().IsLoopback()
 }
 
+// Container is what was counted in the agent's own container. The summary of a launcher also counts what workers reported.
+type Container struct {
+	// Reading is what the kernel counts.
+	Reading usage.Reading
+	// OOMKills are the processes that the kernel killed for lack of memory, RanksFailed the ranks that ended badly.
+	OOMKills, RanksFailed int64
+}
+
+// series returns the series of a container, without those of what its kernel does not count, or of GPUs that it does not have.
+func (c Container) series() []series {
+	const perKiB, perMiB = 1.0 / (1 << 10), 1.0 / (1 << 20)
+	all := []series{
+		{"mpi_agent_ranks_failed_total", "counter", "Ranks of this container that ended badly.", float64(c.RanksFailed)},
+		{"mpi_agent_oom_kills_total", "counter", "Processes of this container that the kernel killed for lack of memory.", float64(c.OOMKills)},
+		{"mpi_agent_cpu_limit_cores", "gauge", "This container's CPU limit, 0 for none.", float64(c.Reading.Limits[agentapi.MetricCPU]) / 1000},
+	}
+	for _, counter := range []struct {
+		metric     agentapi.Metric
+		per        float64
+		name, help string
+	}{
+		{agentapi.MetricCPU, 1000, "cpu_seconds_total", "CPU time of this container."},
+		{agentapi.MetricThrottled, 1e6, "cpu_throttled_seconds_total", "Time for which the CPU limit stopped this container's processes, added up over CPUs."},
+		{agentapi.MetricMajorFaults, 60, "major_page_faults_total", "Page faults of this container that read from a disk."},
+		{agentapi.MetricCPUPressure, 1000, "cpu_pressure_seconds_total", "Time in which a process of this container waited for a CPU."},
+		{agentapi.MetricMemoryPressure, 1000, "memory_pressure_seconds_total", "Time in which a process of this container waited for memory."},
+		{agentapi.MetricIOPressure, 1000, "io_pressure_seconds_total", "Time in which a process of this container waited for reads and writes."},
+		{agentapi.MetricIO, perKiB, "io_bytes_total", "Bytes that this container has read from disks and written to them."},
+		{agentapi.MetricNetwork, perKiB, "network_bytes_total", "Bytes that this pod has received and sent; with hostNetwork, that its node has."},
+	} {
+		if count, known := c.Reading.Counters[counter.metric]; known {
+			all = append(all, series{"mpi_agent_" + counter.name, "counter", counter.help, count.Count / counter.per})
+		}
+	}
+	gauge := func(values map[agentapi.Metric]int64, metric agentapi.Metric, per float64, name, help string) {
+		if value, known := values[metric]; known {
+			all = append(all, series{"mpi_agent_" + name, "gauge", help, float64(value) / per})
+		}
+	}
+	gauge(c.Reading.Gauges, agentapi.MetricMemory, perMiB, "memory_working_set_bytes", "Memory in use, without cached files that the kernel can drop.")
+	gauge(c.Reading.Gauges, agentapi.MetricGPU, 1000, "gpus_busy", "GPUs of AMD in use: the sum of the shares of time in which each is busy.")
+	gauge(c.Reading.Limits, agentapi.MetricGPU, 1000, "gpus", "GPUs of AMD that this container has.")
+	gauge(c.Reading.Gauges, agentapi.MetricGPUMemory, perMiB, "gpu_memory_used_bytes", "Memory of these GPUs in use.")
+	gauge(c.Reading.Limits, agentapi.MetricGPUMemory, perMiB, "gpu_memory_bytes", "Memory of these GPUs.")
+	return all
+}
+
 // Counts are what a worker has counted.
 type Counts struct {
 	// Accepted, Refused and Dropped are connections, Sessions and ranks those that are open and run now.
@@ -218,8 +271,6 @@ func (s series) write(w io.Writer) {
 func summarySeries(s agentapi.Summary) []series {
 	all := []series{
 		{"mpi_agent_ranks_seen_total", "counter", "Processes with a rank that were seen in this container.", float64(s.RanksSeen)},
-		{"mpi_agent_ranks_failed_total", "counter", "Ranks of this container that ended badly, the first 8 of them.", float64(len(s.Ranks))},
-		{"mpi_agent_oom_kills_total", "counter", "Processes of this container that the kernel killed for lack of memory.", float64(s.OOMKills)},
 		{"mpi_agent_memory_peak_bytes", "gauge", "Most memory that this container has used.", float64(s.MemoryPeak)},
 		{"mpi_agent_memory_limit_bytes", "gauge", "This container's memory limit, 0 for none.", float64(s.MemoryLimit)},
 	}

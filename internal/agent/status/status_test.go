@@ -22,6 +22,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/agent/connections"
 	"opendatahub.io/mpijob/internal/agent/protocol"
+	"opendatahub.io/mpijob/internal/agent/usage"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -225,10 +226,48 @@ func TestIdleClientsOfStatus(t *testing.T) {
 	_ = response.Body.Close()
 }
 
+// full is a container of which the kernel counts everything.
+func full() Container {
+	c := Container{OOMKills: 2, RanksFailed: 12, Reading: usage.Reading{
+		Counters: map[agentapi.Metric]usage.Counter{}, Gauges: map[agentapi.Metric]int64{}, Limits: map[agentapi.Metric]int64{},
+	}}
+	for _, metric := range agentapi.Metrics() {
+		switch metric {
+		case agentapi.MetricMemory, agentapi.MetricGPU, agentapi.MetricGPUMemory:
+			c.Reading.Gauges[metric] = 1500
+		default:
+			c.Reading.Counters[metric] = usage.Counter{Count: 6e6, Of: 1, PerSecond: true}
+		}
+		c.Reading.Limits[metric] = 4000
+	}
+	return c
+}
+
+// TestContainerMetrics: what the kernel counts of the container is served in the units of Prometheus, for each source of its own.
+func TestContainerMetrics(t *testing.T) {
+	server := Server{Summary: func() agentapi.Summary {
+		return agentapi.Summary{Role: agentapi.RoleLauncher, OOMKills: 7, Ranks: make([]agentapi.RankEnd, 5)} // of workers, too
+	}, Container: full}
+	text := string(server.readNumbers())
+	for _, want := range []string{
+		"ranks_failed_total 12", "oom_kills_total 2", "cpu_seconds_total 6000", "cpu_throttled_seconds_total 6", "cpu_limit_cores 4", "major_page_faults_total 100000",
+		"cpu_pressure_seconds_total 6000", "io_bytes_total 6.144e+09", "network_bytes_total 6.144e+09", "memory_working_set_bytes 1.572864e+09", "gpus_busy 1.5", "gpus 4",
+		"gpu_memory_used_bytes 1.572864e+09", "gpu_memory_bytes 4.194304e+09",
+	} {
+		if !strings.Contains(text, "\nmpi_agent_"+want+"\n") {
+			t.Errorf("%s is missing in\n%s", want, text)
+		}
+	}
+	server.Container = func() Container { return Container{} }
+	if text := string(server.readNumbers()); strings.Contains(text, "gpu") || strings.Contains(text, "cpu_seconds") || !strings.Contains(text, "\nmpi_agent_ranks_failed_total 0\n") {
+		t.Errorf("without a cgroup there is\n%s", text)
+	}
+}
+
 // TestNames lists the metrics of agents in testdata/names.yaml, for the tests of hack/monitoring.
 func TestNames(t *testing.T) {
 	names := map[string]string{}
-	for _, s := range append(summarySeries(agentapi.Summary{Role: agentapi.RoleLauncher}), Counts{}.series()...) {
+	for _, s := range slices.Concat(summarySeries(agentapi.Summary{Role: agentapi.RoleLauncher}), full().series(), Counts{}.series()) {
 		names[s.name] = ""
 	}
 	mpitest.Golden(t, "names", names)

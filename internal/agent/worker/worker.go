@@ -79,7 +79,7 @@ func Run(log *slog.Logger, listen, statusAddress string, env []string) error {
 	defer disconnect()
 	w.connected = connected.Done()
 	go w.ranks.Watch(connected.Done())
-	go status.Server{Summary: w.summary, Usage: w.usage, Counters: w.counts, Token: identity.Token}.Serve(log, statusAddress)
+	go status.Server{Summary: w.summary, Usage: w.usage, Container: w.container, Counters: w.counts, Token: identity.Token}.Serve(log, statusAddress)
 	log.Info("ready", "address", listener.Addr().String())
 	err = w.server.Serve(ctx, connected, listener)
 	log.Info("ending")
@@ -186,6 +186,11 @@ func (w *worker) summary() agentapi.Summary {
 		summary.Message = outcome.RankEnded(summary.Ranks[0])
 	}
 	return summary
+}
+
+// container is what was counted in the worker's container, for its metrics.
+func (w *worker) container() status.Container {
+	return status.Container{Reading: w.sampler.Read(), OOMKills: cgroup.Kills(cgroup.Root), RanksFailed: w.ranks.Failed()}
 }
 
 // counts are the worker's own, for the status.
