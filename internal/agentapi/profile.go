@@ -24,7 +24,7 @@ type Profile struct {
 	// NoLibrary is set if the agent's image does not have the library, so that nothing is known of ranks.
 	NoLibrary bool `json:"noLibrary,omitempty"`
 	// Launch is the run of MPI's launcher that the profile describes, the latest one of a container; "" if it is unknown. Other lists
-	// earlier runs of the container, at most MaxProfileRuns. A job has neither.
+	// earlier runs of the container, at most MaxProfileRuns. A job has neither, hosts that were added up have both.
 	Launch string   `json:"launch,omitempty"`
 	Other  []string `json:"other,omitempty"`
 	// Began is when the first rank of the run had called MPI_Init, in milliseconds since 1970; 0 if there is none.

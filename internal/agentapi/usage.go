@@ -18,8 +18,8 @@ type Usage struct {
 	// Metrics are what was measured, in the order of Metrics. Those that the kernel does not count are left out, and those of a job
 	// that were always 0, except MetricCPU, MetricMemory and MetricGPU.
 	Metrics []MetricUsage `json:"metrics"`
-	// Pods are the containers of a job, at most MaxUsagePods, and PodCount is the number of those that were measured. Only launchers
-	// report them.
+	// Pods are the containers of a job, at most MaxUsagePods, and PodCount is the number of those that were measured. Launchers report
+	// them, and workers report the PodCount of hosts that they have added up (usage.Fit).
 	Pods     []PodUsage `json:"pods,omitempty"`
 	PodCount int32      `json:"podCount,omitempty"`
 	// Ranks are the ranks of a container, or some of a job, at most MaxUsageRanks.

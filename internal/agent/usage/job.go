@@ -16,9 +16,70 @@ var podMetrics = []agentapi.Metric{agentapi.MetricCPU, agentapi.MetricMemory, ag
 // withoutPoints are the metrics of which a job keeps no points.
 var withoutPoints = []agentapi.Metric{agentapi.MetricMajorFaults, agentapi.MetricCPUPressure, agentapi.MetricMemoryPressure, agentapi.MetricIOPressure}
 
+// Fit returns what hosts used as JSON of at most a number of bytes, for Job. If that of all does not fit, the first one is kept, of the others
+// those that differ most from the rest, and the rest is added up as if it were one host; its PodCount is the number of hosts. Nil is returned
+// if the first one alone does not fit.
+func Fit(hosts []agentapi.HostUsage, bytes int) []byte {
+	data, err := json.Marshal(hosts)
+	if err != nil || len(data) <= bytes {
+		return data
+	}
+	first, others := hosts[0], hosts[1:]
+	for kept := len(others) * (bytes / 2) / len(data); len(others) > 0; kept /= 2 {
+		single := slices.DeleteFunc(slices.Clone(others), func(h agentapi.HostUsage) bool { return h.Usage.PodCount > 0 })
+		single = someOf(single, kept, func(h agentapi.HostUsage) []int64 { return figuresOf(h.Usage.Metrics) }, func(agentapi.HostUsage) bool { return false })
+		rest := slices.DeleteFunc(slices.Clone(others), func(h agentapi.HostUsage) bool {
+			return slices.ContainsFunc(single, func(s agentapi.HostUsage) bool { return s.Host == h.Host })
+		})
+		fitting := append([]agentapi.HostUsage{first}, single...)
+		if sum, is := join(rest); is {
+			sum.Pods = nil
+			joinRuns(sum.Profile, rest)
+			fitting = append(fitting, agentapi.HostUsage{Host: first.Host + "+", Usage: sum})
+		}
+		if data, err = json.Marshal(fitting); err != nil || len(data) <= bytes {
+			return data
+		}
+		if kept == 0 {
+			break
+		}
+	}
+	if data, err = json.Marshal(hosts[:1]); err != nil || len(data) > bytes {
+		return nil
+	}
+	return data
+}
+
+// count returns how many hosts an entry is: the sum of several has their number (Fit).
+func count(h agentapi.HostUsage) int32 { return max(1, h.Usage.PodCount) }
+
+// figuresOf returns the figures of a pod's metrics by which it is compared with others.
+func figuresOf(metrics []agentapi.MetricUsage) (values []int64) {
+	for _, metric := range podMetrics {
+		m, _ := find(metrics, metric)
+		recent := int64(0)
+		if m.Recent != nil {
+			recent = *m.Recent
+		}
+		values = append(values, m.Mean, m.Max, recent)
+	}
+	return values
+}
+
 // Job adds up what the hosts of a job used. The figures of a job with one host are those of its samples, others are those of the
 // points of the sum. It returns false if there is no host.
 func Job(hosts []agentapi.HostUsage) (agentapi.Usage, bool) {
+	job, is := join(hosts)
+	for i, m := range job.Metrics {
+		if slices.Contains(withoutPoints, m.Metric) {
+			job.Metrics[i].Points = nil
+		}
+	}
+	return job, is
+}
+
+// join is Job with the points of all metrics.
+func join(hosts []agentapi.HostUsage) (agentapi.Usage, bool) {
 	hosts = slices.DeleteFunc(slices.Clone(hosts), func(h agentapi.HostUsage) bool { return !isWhole(h) })
 	if len(hosts) == 0 {
 		return agentapi.Usage{}, false
@@ -26,19 +87,20 @@ func Job(hosts []agentapi.HostUsage) (agentapi.Usage, bool) {
 	job := agentapi.Usage{Step: 1, Since: math.MaxInt64}
 	for _, h := range hosts {
 		job.Since, job.Until, job.Step = min(job.Since, h.Usage.Since), max(job.Until, h.Usage.Until), max(job.Step, h.Usage.Step)
-		job.Ranks = append(job.Ranks, h.Usage.Ranks...)
+		job.Ranks, job.PodCount = append(job.Ranks, h.Usage.Ranks...), job.PodCount+count(h)
 	}
 	first, last := span(hosts, job.Step)
 	for last-first >= agentapi.MaxUsagePoints {
 		job.Step *= 2
 		first, last = span(hosts, job.Step)
 	}
-	job.Start, job.PodCount, job.Profile = first*job.Step, int32(len(hosts)), jobProfile(hosts)
+	job.Start, job.Profile = first*job.Step, jobProfile(hosts)
 	for _, metric := range agentapi.Metrics() {
-		if m, measured := sum(hosts, metric, job.Step, first, last); measured {
+		if m, measured := sum(hosts, metric, job, first, last); measured {
 			job.Metrics = append(job.Metrics, m)
 		}
 	}
+	hosts = slices.DeleteFunc(hosts, func(h agentapi.HostUsage) bool { return h.Usage.PodCount > 0 })
 	all := pods(hosts, job.Until)
 	if i, points := nearestLimit(hosts, job, first, last); i >= 0 {
 		all[i].Metrics[memoryOf(all[i])].Points = points
@@ -50,17 +112,8 @@ func Job(hosts []agentapi.HostUsage) (agentapi.Usage, bool) {
 
 // podsOf returns at most a number of pods: the one whose memory has points, and those that differ most from the others.
 func podsOf(all []agentapi.PodUsage, most int) []agentapi.PodUsage {
-	return someOf(all, most, func(p agentapi.PodUsage) (values []int64) {
-		for _, metric := range podMetrics {
-			m, _ := find(p.Metrics, metric)
-			recent := int64(0)
-			if m.Recent != nil {
-				recent = *m.Recent
-			}
-			values = append(values, m.Mean, m.Max, recent)
-		}
-		return values
-	}, func(p agentapi.PodUsage) bool { i := memoryOf(p); return i >= 0 && len(p.Metrics[i].Points) > 0 })
+	return someOf(all, most, func(p agentapi.PodUsage) []int64 { return figuresOf(p.Metrics) },
+		func(p agentapi.PodUsage) bool { i := memoryOf(p); return i >= 0 && len(p.Metrics[i].Points) > 0 })
 }
 
 // ranksOf returns at most a number of ranks: those that differ most from the others.
@@ -105,9 +158,9 @@ func nearestLimit(hosts []agentapi.HostUsage, job agentapi.Usage, first, last in
 
 // isWhole reports whether a host's usage can be added up. Any process of the job can write one.
 func isWhole(h agentapi.HostUsage) bool {
-	const longest, latest, longestName, mostRanks = 1 << 30, 1 << 40, 253, 4096
+	const longest, latest, longestName, mostRanks, mostHosts = 1 << 30, 1 << 40, 253, 4096, 1 << 16
 	u := h.Usage
-	return len(h.Host) <= longestName && isWholeProfile(u.Profile) && len(u.Ranks) <= mostRanks && u.Since >= 0 && u.Step > 0 && u.Step < longest && u.Start >= 0 && u.Start < latest && u.Start%u.Step == 0 && u.Until >= u.Since && u.Until < latest &&
+	return len(h.Host) <= longestName && u.PodCount >= 0 && u.PodCount <= mostHosts && isWholeProfile(u.Profile) && len(u.Ranks) <= mostRanks && u.Since >= 0 && u.Step > 0 && u.Step < longest && u.Start >= 0 && u.Start < latest && u.Start%u.Step == 0 && u.Until >= u.Since && u.Until < latest &&
 		!slices.ContainsFunc(u.Metrics, func(m agentapi.MetricUsage) bool { return len(m.Points) > agentapi.MaxUsagePoints })
 }
 
@@ -125,9 +178,9 @@ func span(hosts []agentapi.HostUsage, step int64) (first, last int64) {
 }
 
 // sum adds up a metric of all hosts; false if none measured it, or if it was always 0, unless it is always kept.
-func sum(hosts []agentapi.HostUsage, metric agentapi.Metric, step, first, last int64) (agentapi.MetricUsage, bool) {
+func sum(hosts []agentapi.HostUsage, metric agentapi.Metric, job agentapi.Usage, first, last int64) (agentapi.MetricUsage, bool) {
 	total := agentapi.MetricUsage{Metric: metric}
-	sums, counts := make([]float64, last-first+1), make([]int, last-first+1)
+	sums, shares := make([]float64, last-first+1), make([]float64, last-first+1)
 	measured, limited := 0, 0
 	for _, h := range hosts {
 		m, is := find(h.Usage.Metrics, metric)
@@ -140,10 +193,14 @@ func sum(hosts []agentapi.HostUsage, metric agentapi.Metric, step, first, last i
 			total.Limit += m.Limit
 		}
 		total.Mean, total.P95, total.Max = m.Mean, m.P95, max(total.Max, m.Max)
-		for i, value := range coarse(h.Usage, m, step, first, last) {
+		for i, value := range coarse(h.Usage, m, job.Step, first, last) {
 			if value.seconds > 0 {
-				sums[i] += value.sum / value.seconds
-				counts[i]++
+				share := presence(h, job, (first+int64(i))*job.Step)
+				if metric.IsShare() {
+					share *= float64(count(h))
+				}
+				sums[i] += share * value.sum / value.seconds
+				shares[i] += share
 			}
 		}
 	}
@@ -153,13 +210,11 @@ func sum(hosts []agentapi.HostUsage, metric agentapi.Metric, step, first, last i
 	if measured == 0 || total.Max == 0 && !isAlwaysKept(metric) {
 		return total, false
 	}
-	points, known := sumPoints(sums, counts, metric.IsShare())
+	points, known := sumPoints(sums, shares, metric.IsShare())
 	if measured > 1 {
 		total.Mean, total.P95, total.Max = figures(known)
 	}
-	if !slices.Contains(withoutPoints, metric) {
-		total.Points = points
-	}
+	total.Points = points
 	return total, true
 }
 
@@ -168,13 +223,26 @@ func isAlwaysKept(metric agentapi.Metric) bool {
 	return slices.Contains([]agentapi.Metric{agentapi.MetricCPU, agentapi.MetricMemory, agentapi.MetricGPU}, metric)
 }
 
-// sumPoints returns the points of sums of so many values each, or of their means, and those that are known.
-func sumPoints(sums []float64, counts []int, means bool) (points, known []int64) {
+// presence returns in which part of a point of the job a host was measured: it may have begun or ended within the point. begin is when the
+// point begins.
+func presence(h agentapi.HostUsage, job agentapi.Usage, begin int64) float64 {
+	from, to, until := max(begin, job.Since), min(begin+job.Step, job.Until), h.Usage.Until
+	if !isSilent(h, job.Until) {
+		until = job.Until // it reports again soon
+	}
+	if from >= to {
+		return 1
+	}
+	return float64(max(0, min(to, until)-max(from, h.Usage.Since))) / float64(to-from)
+}
+
+// sumPoints returns the points of sums, or of the means by the shares that were added up, and those that are known.
+func sumPoints(sums, shares []float64, means bool) (points, known []int64) {
 	for i, sum := range sums {
 		value := int64(agentapi.NoPoint)
-		if counts[i] > 0 {
+		if shares[i] > 0 {
 			if means {
-				sum /= float64(counts[i])
+				sum /= shares[i]
 			}
 			value = round(sum)
 			known = append(known, value)

@@ -20,7 +20,7 @@ func jobProfile(hosts []agentapi.HostUsage) *agentapi.Profile {
 			continue
 		}
 		if job == nil {
-			job = &agentapi.Profile{Began: began, Runs: runs}
+			job = &agentapi.Profile{Began: began, Runs: int32(len(runs))}
 		}
 		job.NoLibrary = job.NoLibrary || p.NoLibrary
 		if p.Launch != last {
@@ -30,6 +30,7 @@ func jobProfile(hosts []agentapi.HostUsage) *agentapi.Profile {
 			of := ranks[r.Rank]
 			ranks[r.Rank] = agentapi.RankProfile{Rank: r.Rank, Elapsed: of.Elapsed + r.Elapsed, Communication: of.Communication + r.Communication}
 		}
+		addOmittedRanks(job, p)
 		for _, c := range p.Calls {
 			of := calls[c.Call]
 			calls[c.Call] = agentapi.CallProfile{Call: c.Call, Count: of.Count + c.Count, Time: of.Time + c.Time, Bytes: of.Bytes + c.Bytes}
@@ -51,7 +52,7 @@ func jobProfile(hosts []agentapi.HostUsage) *agentapi.Profile {
 		job.MaxComputation = max(job.MaxComputation, r.Computation())
 	}
 	slices.SortFunc(job.Ranks, func(a, b agentapi.RankProfile) int { return cmp.Compare(a.Rank, b.Rank) })
-	job.RankCount, job.Late = int32(len(job.Ranks)), lateRank(job.Ranks)
+	job.RankCount, job.Late = job.RankCount+int32(len(job.Ranks)), lateRank(job.Ranks)
 	job.Ranks = profileRanks(job.Ranks, job.Late, agentapi.MaxProfileRanks)
 	for _, c := range calls {
 		job.Calls = append(job.Calls, c)
@@ -61,9 +62,31 @@ func jobProfile(hosts []agentapi.HostUsage) *agentapi.Profile {
 	return job
 }
 
-// lastRun returns the name of the run that began last, when it began on the first of its hosts, and the number of all runs; 0 if there is
-// none.
-func lastRun(hosts []agentapi.HostUsage) (name string, began int64, count int32) {
+// addOmittedRanks adds the ranks that the profile of several hosts counts and does not have.
+func addOmittedRanks(job, of *agentapi.Profile) {
+	omitted := of.RankCount - int32(len(of.Ranks))
+	if omitted <= 0 {
+		return
+	}
+	job.RankCount, job.MaxComputation = job.RankCount+omitted, max(job.MaxComputation, of.MaxComputation)
+	job.Elapsed, job.Communication = job.Elapsed+of.Elapsed, job.Communication+of.Communication
+	for _, r := range of.Ranks {
+		job.Elapsed, job.Communication = job.Elapsed-r.Elapsed, job.Communication-r.Communication
+	}
+}
+
+// joinRuns names the runs of hosts in the profile of their sum, as in that of a container.
+func joinRuns(p *agentapi.Profile, hosts []agentapi.HostUsage) {
+	if p == nil {
+		return
+	}
+	last, _, runs := lastRun(hosts)
+	runs = slices.DeleteFunc(runs, func(run string) bool { return run == last })
+	p.Launch, p.Other = last, runs[:min(len(runs), agentapi.MaxProfileRuns)]
+}
+
+// lastRun returns the name of the run that began last, when it began on the first of its hosts, and the names of all runs.
+func lastRun(hosts []agentapi.HostUsage) (name string, began int64, runs []string) {
 	begins, all := map[string]int64{}, map[string]bool{}
 	for _, h := range hosts {
 		p := h.Usage.Profile
@@ -82,7 +105,7 @@ func lastRun(hosts []agentapi.HostUsage) (name string, began int64, count int32)
 			name, began = run, begins[run]
 		}
 	}
-	return name, began, int32(len(all))
+	return name, began, slices.Sorted(maps.Keys(all))
 }
 
 // profileRanks returns at most a number of ranks: the one that others wait for, and those that differ most from the others.
@@ -124,10 +147,11 @@ func lateRank(ranks []agentapi.RankProfile) *agentapi.LateRank {
 // isWholeProfile reports whether the profile of a host can be added up. Any process of the job can write one.
 func isWholeProfile(p *agentapi.Profile) bool {
 	const most, mostRanks, mostRuns, longestName = 1 << 50, 4096, 2 * agentapi.MaxProfileRuns, 64
+	const allRanks = 1 << 20
 	figure := func(values ...int64) bool {
 		return !slices.ContainsFunc(values, func(v int64) bool { return v < 0 || v > most })
 	}
-	return p == nil || figure(p.Began) && len(p.Other) <= mostRuns && len(p.Launch) <= longestName &&
+	return p == nil || figure(p.Began, p.Elapsed, p.Communication, p.MaxComputation) && p.RankCount <= allRanks && len(p.Other) <= mostRuns && len(p.Launch) <= longestName &&
 		!slices.ContainsFunc(p.Other, func(run string) bool { return len(run) > longestName }) && len(p.Ranks) <= mostRanks && len(p.Calls) <= agentapi.MaxProfileCalls &&
 		(len(p.Sizes) == 0 || len(p.Sizes) == len(agentapi.MessageSizes)+1) && figure(p.Sizes...) &&
 		!slices.ContainsFunc(p.Ranks, func(r agentapi.RankProfile) bool { return r.Rank < 0 || !figure(r.Elapsed, r.Communication) }) &&

@@ -268,6 +268,14 @@ func TestJob(t *testing.T) {
 			[]agentapi.HostUsage{host("a", 0, 10, 0, long...), host("b", 1200, 10, 0, long...)},
 			func(u agentapi.Usage) string { return fmt.Sprint(len(points(u, 0)), u.Step, u.Metrics[0].Mean) },
 		},
+		"a host that was there for a part of a point": {
+			[]agentapi.HostUsage{host("a", 960, 80, 0, 1000, 1000, 1000, 1000, 1000, 1000), host("b", 1020, 10, 0, 800)},
+			func(u agentapi.Usage) string { return fmt.Sprint(points(u, 0), points(u, 1), u.Step) },
+		},
+		"a host that began within a point and goes on": {
+			[]agentapi.HostUsage{host("a", 960, 80, 0, 1000, 1000), host("b", 1020, 10, 0, 800, 800)},
+			func(u agentapi.Usage) string { return fmt.Sprint(points(u, 0)) },
+		},
 		"one host keeps its own figures": {
 			[]agentapi.HostUsage{{Host: "a", Usage: agentapi.Usage{Start: 1000, Step: 10, Since: 1000, Until: 1010, Metrics: []agentapi.MetricUsage{{Metric: agentapi.MetricCPU, Mean: 1, P95: 2, Max: 3, Points: []int64{1}}}}}},
 			func(u agentapi.Usage) string {
@@ -280,13 +288,15 @@ func TestJob(t *testing.T) {
 		},
 	}
 	want := map[string]string{
-		"values are added up, shares are averaged":   "4000 0 500 600",
-		"hosts that started at another time":         "[100 200 300] 0 1000 1000 1030",
-		"points of different lengths":                "[500] 20",
-		"points that were not measured do not count": "[110 -1 300]",
-		"more points than a series has":              "120 20 1000",
-		"one host keeps its own figures":             "1 2 3",
-		"a host with nonsense is left out":           "1 [100]",
+		"values are added up, shares are averaged":     "4000 0 500 600",
+		"hosts that started at another time":           "[100 200 300] 0 1000 1000 1030",
+		"points of different lengths":                  "[500] 20",
+		"points that were not measured do not count":   "[110 -1 300]",
+		"more points than a series has":                "120 20 1000",
+		"a host that was there for a part of a point":  "[1100 1000 1000 1000 1000 1000] [978 1000 1000 1000 1000 1000] 80",
+		"a host that began within a point and goes on": "[1200 1000]",
+		"one host keeps its own figures":               "1 2 3",
+		"a host with nonsense is left out":             "1 [100]",
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -460,6 +470,55 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// TestFit: of more hosts than a message holds, none is lost: those that differ are kept, and the rest is added up, at each of several levels.
+func TestFit(t *testing.T) {
+	t.Parallel()
+	const message = 128 << 10
+	var all []agentapi.HostUsage
+	for i := range 10 {
+		for j, h := range largeJob() {
+			h.Host = fmt.Sprintf("worker-%d", 64*i+j)
+			h.Usage.Profile = &agentapi.Profile{
+				Launch: "run", Began: 1000, Other: []string{"before"},
+				Ranks: []agentapi.RankProfile{{Rank: int32(64*i + j), Elapsed: 100, Communication: 40}}, Calls: []agentapi.CallProfile{{Call: "Barrier", Count: 2, Time: 3}},
+			}
+			if i > 0 && j == 40 {
+				h.Usage.Metrics[0].Mean = 30000
+			}
+			all = append(all, h)
+		}
+	}
+	fit := func(hosts []agentapi.HostUsage) (fitting []agentapi.HostUsage) {
+		data := usage.Fit(hosts, message)
+		if err := json.Unmarshal(data, &fitting); err != nil || len(data) > message {
+			t.Errorf("%d bytes: %v", len(data), err)
+		}
+		return fitting
+	}
+	tree := fit(all[:320])
+	tree = fit(append([]agentapi.HostUsage{all[320]}, append(tree, all[321:]...)...))
+	if tree[0].Host != all[320].Host || len(tree) < 4 {
+		t.Errorf("%d hosts are left, the first is %s", len(tree), tree[0].Host)
+	}
+	got, _ := usage.Job(tree)
+	want, _ := usage.Job(all)
+	if got.PodCount != 640 || !slices.ContainsFunc(got.Pods, func(p agentapi.PodUsage) bool { return p.Host == "worker-40" }) {
+		t.Errorf("of %d pods are %d, without the one that does nothing", got.PodCount, len(got.Pods))
+	}
+	for i, m := range want.Metrics {
+		if near := float64(m.Mean) / 1000; math.Abs(float64(got.Metrics[i].Mean-m.Mean)) > near || got.Metrics[i].Limit != m.Limit || len(got.Metrics[i].Points) != len(m.Points) {
+			t.Errorf("%s is %d of %d, want %d of %d", m.Metric, got.Metrics[i].Mean, got.Metrics[i].Limit, m.Mean, m.Limit)
+		}
+	}
+	got.Profile.Ranks, want.Profile.Ranks = nil, nil
+	if diff := cmp.Diff(want.Profile, got.Profile); diff != "" {
+		t.Errorf("the profile (-want +got)\n%s", diff)
+	}
+	if usage.Fit(all, 100) != nil {
+		t.Error("100 bytes hold a host")
+	}
+}
+
 func BenchmarkJob(b *testing.B) {
 	hosts := largeJob()
 	for b.Loop() {
@@ -476,7 +535,7 @@ func TestHostileHosts(t *testing.T) {
 		pick := func() int64 { return odd[random.IntN(len(odd))] }
 		var hosts []agentapi.HostUsage
 		for range random.IntN(5) {
-			u := agentapi.Usage{Start: pick(), Step: pick(), Since: pick(), Until: pick()}
+			u := agentapi.Usage{Start: pick(), Step: pick(), Since: pick(), Until: pick(), PodCount: int32(pick())}
 			for range random.IntN(4) {
 				m := agentapi.MetricUsage{Metric: append(agentapi.Metrics(), "", "Other")[random.IntN(13)], Mean: pick(), P95: pick(), Max: pick(), Limit: pick()}
 				for range random.IntN(130) {
@@ -488,6 +547,11 @@ func TestHostileHosts(t *testing.T) {
 				u.Ranks = append(u.Ranks, agentapi.RankUse{Rank: int32(pick()), CPU: pick(), Memory: pick()})
 			}
 			hosts = append(hosts, agentapi.HostUsage{Host: fmt.Sprint(pick()), Usage: u})
+		}
+		if len(hosts) > 0 {
+			if data := usage.Fit(hosts, 1000); len(data) > 1000 {
+				t.Errorf("seed %d: %d bytes", seed, len(data))
+			}
 		}
 		u, ok := usage.Job(hosts)
 		if !ok {

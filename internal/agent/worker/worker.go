@@ -3,7 +3,6 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net"
@@ -27,6 +26,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agent/sampler"
 	"opendatahub.io/mpijob/internal/agent/status"
+	"opendatahub.io/mpijob/internal/agent/usage"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -150,27 +150,15 @@ func (w *worker) usage() *agentapi.Usage {
 	return nil
 }
 
-// usages returns what the worker used, first, and the hosts on which its processes started others: as many as a message holds.
+// usages returns what the worker used, first, and the hosts on which its processes started others, in a message.
 func (w *worker) usages() []byte {
 	own := w.usage()
 	if own == nil {
 		return nil
 	}
 	name, _ := os.Hostname()
-	behind := records.ReadUsage(records.Folder(), "")
-	for {
-		data, err := json.Marshal(append([]agentapi.HostUsage{{Host: name, Usage: *own}}, behind...))
-		if err != nil {
-			return nil
-		}
-		if len(data) <= protocol.MaxUsage {
-			return data
-		}
-		if len(behind) == 0 {
-			return nil
-		}
-		behind = behind[:len(behind)/2]
-	}
+	hosts := append([]agentapi.HostUsage{{Host: name, Usage: *own}}, records.ReadUsage(records.Folder(), "")...)
+	return usage.Fit(hosts, protocol.MaxUsage)
 }
 
 // summary is what the server knows of its worker.
