@@ -35,6 +35,25 @@ type Usage struct {
 	// +listType=atomic
 	// +optional
 	PerRank []RankUsage `json:"perRank,omitempty"`
+	// earlier are the runs of the launcher before this one, oldest first. If there are more than 16, the oldest ones are added up.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Earlier []EarlierUsage `json:"earlier,omitempty"`
+}
+
+// EarlierUsage is what the pods of a job used in an earlier run of its launcher.
+type EarlierUsage struct {
+	// since and until are the times of the first and the last measurement.
+	Since metav1.Time `json:"since"`
+	Until metav1.Time `json:"until"`
+	// cpuCoreSeconds is the used CPU cores multiplied by seconds.
+	CPUCoreSeconds int64 `json:"cpuCoreSeconds"`
+	// memoryGiBSeconds is the used memory in GiB multiplied by seconds.
+	MemoryGiBSeconds int64 `json:"memoryGiBSeconds"`
+	// gpuSeconds is the busy GPUs multiplied by seconds. It is unset if they were not measured.
+	// +optional
+	GPUSeconds *int64 `json:"gpuSeconds,omitempty"`
 }
 
 // UsageMetric is what was measured of a metric, in whole numbers of its unit.

@@ -18,7 +18,6 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/cost"
 	"opendatahub.io/mpijob/internal/mpi"
-	"opendatahub.io/mpijob/internal/times"
 )
 
 // UsageSorts are the values that usage can be sorted by.
@@ -208,48 +207,10 @@ func (q UsageQuery) lineOf(job Job, prices priceList) (line UsageLine, isEstimat
 		line.Cost, line.Currency = &amount, p.Currency
 	}
 	line.setHours()
-	q.setUsed(&line, status.Usage)
+	if used, measured := cost.UsedBetween(status.Usage, q.Since, q.Until); measured {
+		line.Measured, line.UsedCoreHours, line.UsedGiBHours, line.UsedGPUHours = 1, used.CoreHours, used.GiBHours, used.GPUHours
+	}
 	return line, isEstimate
-}
-
-// setUsed sets what a job used in the period, if its agents measured then.
-func (q UsageQuery) setUsed(line *UsageLine, usage *v1alpha1.Usage) {
-	if usage == nil {
-		return
-	}
-	from, until := times.Later(usage.Since.Time, q.Since), usage.Until.Time
-	if !q.Until.IsZero() {
-		until = times.Earlier(until, q.Until)
-	}
-	if !until.After(from) {
-		return
-	}
-	used := func(metric v1alpha1.MetricName, unit float64) *float64 {
-		m := v1alpha1.FindMetric(usage.Metrics, metric)
-		if m == nil {
-			return nil
-		}
-		return new(usedHours(*usage, *m, from, until) / unit)
-	}
-	line.Measured = 1
-	line.UsedCoreHours, line.UsedGiBHours, line.UsedGPUHours = used(v1alpha1.MetricCPU, 1000), used(v1alpha1.MetricMemory, 1024), used(v1alpha1.MetricGPU, 1000)
-}
-
-// usedHours returns a metric multiplied by the hours of a part of the time in which it was measured: by its points, or by its mean if it
-// has none.
-func usedHours(usage v1alpha1.Usage, m v1alpha1.UsageMetric, from, until time.Time) (hours float64) {
-	if len(m.Points) == 0 || usage.PointSeconds <= 0 {
-		return float64(m.Mean) * until.Sub(from).Hours()
-	}
-	step := time.Duration(usage.PointSeconds) * time.Second
-	for i, value := range m.Points {
-		begin := usage.PointsSince.Add(time.Duration(i) * step)
-		overlap := times.Earlier(until, begin.Add(step)).Sub(times.Later(from, begin))
-		if value >= 0 && overlap > 0 {
-			hours += float64(value) * overlap.Hours()
-		}
-	}
-	return hours
 }
 
 // sum returns the lines of jobs, or their sums by what the query asks for.
@@ -484,23 +445,12 @@ func (l UsageLine) Plus(other UsageLine) UsageLine {
 	l.use = l.use.Plus(other.use)
 	l.setHours()
 	l.Measured += other.Measured
-	l.UsedCoreHours, l.UsedGiBHours, l.UsedGPUHours = sumOf(l.UsedCoreHours, other.UsedCoreHours), sumOf(l.UsedGiBHours, other.UsedGiBHours), sumOf(l.UsedGPUHours, other.UsedGPUHours)
+	l.UsedCoreHours, l.UsedGiBHours, l.UsedGPUHours = cost.PlusKnown(l.UsedCoreHours, other.UsedCoreHours), cost.PlusKnown(l.UsedGiBHours, other.UsedGiBHours), cost.PlusKnown(l.UsedGPUHours, other.UsedGPUHours)
 	if l.Cost == nil {
 		l.Currency = other.Currency
 	}
-	l.Cost = sumOf(l.Cost, other.Cost)
+	l.Cost = cost.PlusKnown(l.Cost, other.Cost)
 	return l
-}
-
-// sumOf adds figures, of which nil is unknown and does not count.
-func sumOf(a, b *float64) *float64 {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return new(*a + *b)
 }
 
 func sortUsage(lines []UsageLine, by string) {

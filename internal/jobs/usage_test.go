@@ -473,6 +473,42 @@ usage: {since: 2026-11-30T01:00:30Z, until: 2026-12-01T01:00:00Z, pointsSince: 2
 	}
 }
 
+// TestUsedHoursOfEarlierRuns: a job that was suspended in one month and goes on in the next one used what was measured in each.
+func TestUsedHoursOfEarlierRuns(t *testing.T) {
+	t.Parallel()
+	status := statusOf(t, `{phase: Running, startTime: 2026-11-10T00:00:00Z,
+consumption: {until: 2026-12-02T00:00:00Z, cpuCoreSeconds: 144000, memoryGiBSeconds: 0, steps: [{time: 2026-11-10T00:00:00Z, cpuCoreSeconds: 0, memoryGiBSeconds: 0}]},
+usage: {since: 2026-12-01T00:00:00Z, until: 2026-12-01T01:00:00Z, pointsSince: 2026-12-01T00:00:00Z, pointSeconds: 3600, pods: 2, metrics: [{metric: CPU, mean: 3000, p95: 3000, max: 3000}],
+earlier: [{since: 2026-11-10T00:00:00Z, until: 2026-11-10T10:00:00Z, cpuCoreSeconds: 36000, memoryGiBSeconds: 7200, gpuSeconds: 3600}]}}`)
+	c, _ := newServer(t, reportFor("MPIJob", "pi", "pi-uid", status))
+	december, tenth := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 11, 10, 0, 0, 0, 0, time.UTC)
+	figure := func(hours *float64) string {
+		if hours == nil {
+			return "unknown"
+		}
+		return fmt.Sprintf("%.2f", *hours)
+	}
+	for name, test := range map[string]struct {
+		since, until time.Time
+		want         string
+	}{
+		"all":             {want: "1: 13.00 2.00 1.00"},
+		"November":        {time.Time{}, december, "1: 10.00 2.00 1.00"},
+		"December":        {december, time.Time{}, "1: 3.00 unknown unknown"},
+		"a part":          {tenth, tenth.Add(5 * time.Hour), "1: 5.00 1.00 0.50"},
+		"while suspended": {tenth.Add(48 * time.Hour), december, "0: unknown unknown unknown"},
+	} {
+		usage, err := c.Usage(t.Context(), UsageQuery{Namespaces: []string{"ns"}, Since: test.since, Until: test.until})
+		if err != nil || len(usage.Lines) != 1 {
+			t.Fatalf("%s: %v %+v", name, err, usage.Lines)
+		}
+		line := usage.Lines[0]
+		if got := fmt.Sprintf("%d: %s %s %s", line.Measured, figure(line.UsedCoreHours), figure(line.UsedGiBHours), figure(line.UsedGPUHours)); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
 // TestUsageOfDeletedReports: users who may read the sums of deleted reports get them, without the reports that are counted there. Others
 // get the time until which sums are incomplete.
 func TestUsageOfDeletedReports(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/cost"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -51,7 +52,12 @@ func laterUsage(before, next *v1alpha1.Usage, isLast bool) *v1alpha1.Usage {
 		return next
 	case next.Until.Before(&before.Until):
 		return before
-	case next.Since.Sub(before.Since.Time).Abs() > sameRun || !isLast:
+	}
+	next.Earlier = before.Earlier
+	if !next.Since.Before(&before.Until) {
+		next.Earlier = withRun(before.Earlier, before)
+	}
+	if next.Since.Sub(before.Since.Time).Abs() > sameRun || !isLast {
 		return next
 	}
 	if len(next.PerPod) < len(before.PerPod) && before.Pods == next.Pods {
@@ -70,6 +76,41 @@ func laterUsage(before, next *v1alpha1.Usage, isLast bool) *v1alpha1.Usage {
 		}
 	}
 	return next
+}
+
+// withRun adds the run of a usage to earlier ones. If there are too many, the oldest ones are added up.
+func withRun(earlier []v1alpha1.EarlierUsage, of *v1alpha1.Usage) []v1alpha1.EarlierUsage {
+	const most = 16
+	only := *of
+	only.Earlier = nil
+	used, measured := cost.UsedBetween(&only, time.Time{}, time.Time{})
+	if !measured {
+		return earlier
+	}
+	seconds := func(hours *float64) int64 {
+		if hours == nil {
+			return 0
+		}
+		return plus(0, *hours*3600)
+	}
+	run := v1alpha1.EarlierUsage{Since: of.Since, Until: of.Until, CPUCoreSeconds: seconds(used.CoreHours), MemoryGiBSeconds: seconds(used.GiBHours)}
+	if used.GPUHours != nil {
+		run.GPUSeconds = new(seconds(used.GPUHours))
+	}
+	earlier = append(slices.Clone(earlier), run)
+	if len(earlier) <= most {
+		return earlier
+	}
+	sum, second := earlier[0], earlier[1]
+	sum.Until = second.Until
+	sum.CPUCoreSeconds, sum.MemoryGiBSeconds = plus(sum.CPUCoreSeconds, float64(second.CPUCoreSeconds)), plus(sum.MemoryGiBSeconds, float64(second.MemoryGiBSeconds))
+	if sum.GPUSeconds = second.GPUSeconds; earlier[0].GPUSeconds != nil && second.GPUSeconds != nil {
+		sum.GPUSeconds = new(plus(*earlier[0].GPUSeconds, float64(*second.GPUSeconds)))
+	} else if second.GPUSeconds == nil {
+		sum.GPUSeconds = earlier[0].GPUSeconds
+	}
+	earlier[1] = sum
+	return earlier[1:]
 }
 
 // sameRun is by how much the beginnings of two reports of the same run may differ: the first worker may have been lost meanwhile.

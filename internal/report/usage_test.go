@@ -253,3 +253,44 @@ func TestHostNames(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestUsageOfEarlierRuns: what a job used before its launcher was started again stays, in a bounded number of runs.
+func TestUsageOfEarlierRuns(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	running := pods(h.job, corev1.PodRunning, time.Second)
+	withGPUs := func(u *agentapi.Usage) {
+		u.Metrics = append(u.Metrics, agentapi.MetricUsage{Metric: agentapi.MetricGPU, Mean: 500, P95: 500, Max: 500})
+		for i := range u.Metrics {
+			u.Metrics[i].Points = nil
+		}
+	}
+	pass := func(run int, until time.Duration) {
+		begin := time.Duration(run)*time.Hour + 5*time.Second
+		h.pass(begin+until, running, jobstate.Evidence{Usage: used(h.job, begin, begin+until, 2000, withGPUs)})
+	}
+	pass(0, 100*time.Second)
+	pass(0, 30*time.Minute)
+	if earlier := h.last.Status.Usage.Earlier; len(earlier) > 0 {
+		t.Errorf("the only run is also an earlier one: %+v", earlier)
+	}
+	for run := 1; run <= 20; run++ {
+		pass(run, 100*time.Second)
+		pass(run, 30*time.Minute)
+	}
+	earlier, cores, gpus := h.last.Status.Usage.Earlier, int64(0), int64(0)
+	for i, run := range earlier {
+		cores, gpus = cores+run.CPUCoreSeconds, gpus+*run.GPUSeconds
+		if i > 0 && run.Since.Before(&earlier[i-1].Until) {
+			t.Errorf("the runs are not in order: %+v", earlier)
+		}
+	}
+	if len(earlier) != 16 || cores != 20*2*1800 || gpus != 20*900 {
+		t.Errorf("%d runs used %d core seconds and %d GPU seconds: %+v", len(earlier), cores, gpus, earlier)
+	}
+	// An old message of an earlier run, and a report of the same run that begins later, change nothing.
+	pass(3, 30*time.Minute)
+	h.pass(21*time.Hour, running, jobstate.Evidence{Usage: used(h.job, 20*time.Hour+10*time.Minute, 20*time.Hour+40*time.Minute, 2000)})
+	if got := h.last.Status.Usage.Earlier; len(got) != 16 || got[15].CPUCoreSeconds != earlier[15].CPUCoreSeconds {
+		t.Errorf("after a report of the same run, the earlier ones are %+v", got)
+	}
+}

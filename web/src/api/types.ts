@@ -2166,6 +2166,15 @@ export interface components {
         };
         /** @enum {string} */
         ReportCurveAxis: "Step" | "Epoch" | "Time";
+        ReportEarlierUsage: {
+            cpuCoreSeconds: number;
+            gpuSeconds?: number;
+            memoryGiBSeconds: number;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+        };
         ReportEndEstimate: {
             attempt?: number;
             /** Format: date-time */
@@ -2418,6 +2427,7 @@ export interface components {
             until: string;
         };
         ReportUsage: {
+            earlier?: components["schemas"]["ReportEarlierUsage"][];
             metrics?: components["schemas"]["ReportUsageMetric"][];
             perPod?: components["schemas"]["ReportPodUsage"][];
             perRank?: components["schemas"]["ReportRankUsage"][];
@@ -2761,6 +2771,7 @@ export type ReportCompleteLogs = components['schemas']['ReportCompleteLogs'];
 export type ReportConsumption = components['schemas']['ReportConsumption'];
 export type ReportConsumptionStep = components['schemas']['ReportConsumptionStep'];
 export type ReportCurveAxis = components['schemas']['ReportCurveAxis'];
+export type ReportEarlierUsage = components['schemas']['ReportEarlierUsage'];
 export type ReportEndEstimate = components['schemas']['ReportEndEstimate'];
 export type ReportFailure = components['schemas']['ReportFailure'];
 export type ReportFieldChange = components['schemas']['ReportFieldChange'];

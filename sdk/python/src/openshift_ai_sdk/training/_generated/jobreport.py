@@ -20,6 +20,7 @@ __all__ = [
     "CompleteLogs",
     "Consumption",
     "Curves",
+    "Earlier",
     "EndEstimate",
     "Estimate",
     "Failure",
@@ -778,6 +779,23 @@ class Training(Received):
     """Step is the current step."""
 
 
+class Earlier(Received):
+    """EarlierUsage is what the pods of a job used in an earlier run of its launcher."""
+
+    cpu_core_seconds: int = Field(alias="cpuCoreSeconds")
+    """CpuCoreSeconds is the used CPU cores multiplied by seconds."""
+    gpu_seconds: int | None = Field(default=None, alias="gpuSeconds")
+    """GpuSeconds is the busy GPUs multiplied by seconds.
+
+    It is unset if they were not measured.
+    """
+    memory_gib_seconds: int = Field(alias="memoryGiBSeconds")
+    """MemoryGiBSeconds is the used memory in GiB multiplied by seconds."""
+    since: datetime
+    """Since and until are the times of the first and the last measurement."""
+    until: datetime
+
+
 class Metric(OpenEnum):
     """Metric is the name of the metric."""
 
@@ -848,6 +866,11 @@ class Usage(Received):
     It is unset if no agent measured it.
     """
 
+    earlier: list[Earlier] = Field(default_factory=list)
+    """Earlier are the runs of the launcher before this one, oldest first.
+
+    If there are more than 16, the oldest ones are added up.
+    """
     metrics: list[UsageMetric] = Field(default_factory=list)
     """Metrics are the sums of all pods, and the means of those that are shares of time.
 
