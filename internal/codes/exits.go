@@ -166,6 +166,9 @@ var exits = []Entry{
 	},
 }
 
+// SilentPython is a remedy for a program in Python that ended with exit code 1 and printed no exception (sys.exit of the library reference).
+var SilentPython = v1alpha1.Remedy{Text: "If it printed no exception, see how it ends: sys.exit(VALUE) prints a value that is neither an integer nor None, such as the result of a function, and ends with exit code 1.", Action: "sys.exit(VALUE)"}
+
 // EndedAfterRanks is the definition of ApplicationFailed for a launcher whose command failed after its mpirun had succeeded.
 var EndedAfterRanks = Entry{
 	Code: ApplicationFailed, Phase: v1alpha1.PhaseRunning, Strength: Ending, Traits: FollowsPodLoss,

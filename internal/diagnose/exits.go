@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -79,6 +80,8 @@ func (p *input) rankEnd() *Finding {
 	words := p.words(figures)
 	if launcher := p.Launcher(); len(words) == 0 && launcher != nil && code == codes.ApplicationFailed {
 		words = facts.LastLinesOf(*launcher, figures["rank"])
+		own := slices.DeleteFunc(slices.Clone(loglines.ProgramLines(launcher.Log.Lines)), saidByMPICH.MatchString)
+		figures["placeText"] = cmp.Or(figures["placeText"], lastLineText("the output ends with", own))
 	}
 	evidence = append(evidence, words...)
 	f := p.find(code, []facts.Pod{*host}, p.ended(*host, figures), evidence...)
@@ -86,8 +89,14 @@ func (p *input) rankEnd() *Finding {
 		f.ExitCode = &first.ExitCode
 	}
 	adviseOnExit(&f)
+	if figures["errorText"] == "" && f.Code == codes.ApplicationFailed && first.ExitCode == 1 && strings.HasPrefix(first.Program, "python") {
+		f.Remedies = append(f.Remedies, codes.SilentPython)
+	}
 	return &f
 }
+
+// saidByMPICH matches lines of MPICH and Hydra about ranks that failed.
+var saidByMPICH = regexp.MustCompile(`^\s*(?:=|\[(?:mpiexec|proxy)|MPI|internal_|Fatal error in|Abort\(|YOUR APPLICATION|This typically)`)
 
 // unnoticed reports a rank that failed in a job that succeeded. Kubernetes only knows the exit code of the launcher's
 // command, which may differ from mpirun's.

@@ -36,7 +36,7 @@ func (p *input) words(figures map[string]string) []string {
 			figures["errorText"], figures["said"] = ": "+quotedText(found.Message), facts.Sentence(quotedText(found.Message))
 			evidence = []string{facts.LogLine(*launcher, found.Line)}
 		} else if own, _ := loglines.OfRank(launcher.Log.Lines, failedRank(figures, first)); len(own) > 0 {
-			figures["placeText"] = lastLineText(own)
+			figures["placeText"] = lastLineText("its last line is", own)
 		}
 	}
 	return evidence
@@ -114,11 +114,11 @@ func (p *input) firstFailedItself() bool {
 	return first != nil && !first.OOM && failedItself(*first)
 }
 
-// lastLineText returns the last line of a rank with words, as the end of a sentence; "" if there is none.
-func lastLineText(lines []string) string {
+// lastLineText returns the last line with words, as the end of a sentence that says what it is; "" if there is none.
+func lastLineText(what string, lines []string) string {
 	for _, line := range slices.Backward(lines) {
 		if text := strings.TrimSpace(line[len(loglines.RankTag.FindString(line)):]); strings.ContainsFunc(text, unicode.IsLetter) {
-			return "; its last line is: " + quotedText(text)
+			return "; " + what + ": " + quotedText(text)
 		}
 	}
 	return ""

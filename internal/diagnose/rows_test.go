@@ -291,6 +291,15 @@ a non-zero exit code. Per user-direction, the job has been aborted.
 --------------------------------------------------------------------------`).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, Message: "Rank 1 (solver) ended with code 3.", Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 3, Program: "solver"}},
 		}, 3))},
+		"20-python-ends-with-a-value": {codes.ApplicationFailed, failed(1, `epoch=9 loss=0.1342
+epoch=10 loss=0.1074
+0.10737418240000006
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------`).with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, Message: "Rank 1 (python3) ended with code 1.", Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 1, Program: "python3"}},
+		}, 1))},
 		"20-application-failed-by-agent": {codes.ApplicationFailed, failed(3, `[1,5]<stderr>: ValueError: could not convert string to float: 'abc'`).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, Message: "Rank 5 (python) ended with code 3.", Ranks: []agentapi.RankEnd{{Rank: 5, ExitCode: 3, Program: "python"}},
 		}, 3))},

@@ -75,7 +75,7 @@ func TestLastLines(t *testing.T) {
 		},
 		"without tags, of a program with lines across the page": {
 			"------------------------------------------------------------\nsolver 1.0\n------------------------------------------------------------\nloading shard 7\nshard 7 is empty\n" + ended,
-			"exit code 3. MPI then",
+			"exit code 3; the output ends with: shard 7 is empty. MPI then",
 			[]string{"Log of pi-launcher-0: solver 1.0", "Log of pi-launcher-0: loading shard 7", "Log of pi-launcher-0: shard 7 is empty"},
 		},
 		"of a rank that lost its peers": {
