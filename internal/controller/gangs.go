@@ -27,6 +27,7 @@ import (
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/report"
 	"opendatahub.io/mpijob/internal/reporting"
 )
 
@@ -269,7 +270,7 @@ func (g *Gangs) requestOf(ctx context.Context, job mpi.Job, seen jobstate.Observ
 	request.past = pastOf(record)
 	state := gang.State(choice, job, seen)
 	before := waitSoFar(request.past)
-	before.Ran = record != nil && record.Status.RunningTime != nil
+	before.RanSince = report.RanSince(record)
 	switch {
 	case choice.Backend != gang.Embedded:
 		g.addCapacity(ctx, job, seen, before.Since, &state)

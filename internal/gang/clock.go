@@ -1,7 +1,6 @@
 package gang
 
 import (
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,8 +19,8 @@ type Past struct {
 	// Attempts is how often the job was put back, EvictedAt when that was last, and NextTry until when it rests.
 	Attempts           int32
 	EvictedAt, NextTry time.Time
-	// Ran is set once all of the job's pods have run at a time.
-	Ran bool
+	// RanSince is when all of the job's pods last began to run together; zero if they never have.
+	RanSince time.Time
 }
 
 const (
@@ -66,12 +65,11 @@ func Clock(job mpi.Job, seen jobstate.Observed, past Past, state jobstate.GangSt
 		state.Again = past.NextTry.Sub(seen.Now)
 		return state
 	}
-	// A launcher that runs may do without some that were there, as elastic programs do; not without those that never were:
-	// it waits for them. A job in a queue has other clocks (kueue.TurnOf), but none that ends a half placed one by default.
-	inQueue := seen.Queue != nil
+	// A launcher that runs may do without some that were there since it started, as elastic programs do. It waits for the others.
+	//
 	// A job that never fits waits for other nodes, unless its user bounds how long.
 	endless := state.Never && !job.Gang.TimeoutSet
-	if !state.Waits() || endless || inQueue && (state.Backend != Embedded || job.Gang.TimeoutSet) || past.Ran && launcherRuns(seen) {
+	if !state.Waits() || endless || hasOtherClock(job, seen, past, state) || ranAll(seen, past) {
 		return state
 	}
 	from, limit := times.Later(state.Since, past.NextTry), job.Gang.Timeout
@@ -81,7 +79,7 @@ func Clock(job mpi.Job, seen jobstate.Observed, past Past, state jobstate.GangSt
 		from = times.Later(first, past.NextTry)
 	case !first.IsZero():
 		from = times.Later(from, first)
-	case !job.Gang.TimeoutSet:
+	case !job.Gang.TimeoutSet || job.External:
 		return state
 	}
 	if left := from.Add(limit).Sub(seen.Now); left > 0 {
@@ -163,6 +161,21 @@ func launcherOn(seen jobstate.Observed) bool {
 	return seen.Launcher != nil && !jobstate.HasFinished(seen.Launcher) && !ptr.Deref(seen.Launcher.Spec.Suspend, false)
 }
 
-func launcherRuns(seen jobstate.Observed) bool {
-	return slices.ContainsFunc(seen.LauncherPods, podstatus.IsRunning)
+// hasOtherClock reports whether another clock bounds how long a job in a queue is half placed, until all of its pods have run since its
+// admission: that of its user's time (kueue.TurnOf), or the scheduler's, which places all pods of a PodGroup at once.
+func hasOtherClock(job mpi.Job, seen jobstate.Observed, past Past, state jobstate.GangState) bool {
+	if seen.Queue == nil || state.Backend == Embedded && !job.Gang.TimeoutSet {
+		return false
+	}
+	return !seen.Queue.Admitted || past.RanSince.Before(seen.Queue.AdmittedAt)
+}
+
+// ranAll reports whether the launcher runs, and all of the job's pods have run since it started.
+func ranAll(seen jobstate.Observed, past Past) bool {
+	n := len(seen.LauncherPods)
+	if n == 0 || !podstatus.IsRunning(seen.LauncherPods[n-1]) {
+		return false
+	}
+	started := podstatus.LatestStart(seen.LauncherPods[n-1])
+	return !started.IsZero() && !past.RanSince.Before(started)
 }

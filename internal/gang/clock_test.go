@@ -32,6 +32,13 @@ func made(before time.Duration, placed ...time.Duration) func(*corev1.Pod) {
 	}
 }
 
+// startedAt sets when the containers of a pod started last.
+func startedAt(at time.Time) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at)}}}}
+	}
+}
+
 func TestClock(t *testing.T) {
 	const wait = 10 * time.Minute
 	job := mpitest.Job(2)
@@ -41,6 +48,10 @@ func TestClock(t *testing.T) {
 		for i, change := range changes {
 			seen.Workers = append(seen.Workers, mpitest.Worker(job, i, corev1.PodPending, change))
 		}
+		return seen
+	}
+	admitted := func(seen jobstate.Observed, at time.Time) jobstate.Observed {
+		seen.Queue = &jobstate.QueueState{Admitted: true, AdmittedAt: at}
 		return seen
 	}
 	suspended := mpitest.Launcher(job)
@@ -107,10 +118,21 @@ func TestClock(t *testing.T) {
 		"a launcher that runs may do without a worker": {
 			job: job, seen: func() jobstate.Observed {
 				seen := pending(made(time.Hour, time.Hour), made(time.Hour))
-				seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning, made(time.Hour, time.Hour))}
+				seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning, made(time.Hour, time.Hour), startedAt(ago(time.Hour)))}
 				return seen
-			}(), past: gang.Past{Since: ago(time.Hour), Ran: true},
+			}(), past: gang.Past{Since: ago(time.Hour), RanSince: ago(59 * time.Minute)},
 			want: jobstate.GangState{Placed: 2, Since: ago(time.Hour)},
+		},
+		"a launcher's next attempt waits for workers that only ran before it": {
+			job: job, seen: func() jobstate.Observed {
+				seen := pending(made(4*time.Minute, 4*time.Minute), made(4*time.Minute))
+				seen.LauncherPods = []*corev1.Pod{
+					mpitest.LauncherPod(job, 0, corev1.PodFailed, made(time.Hour, time.Hour)),
+					mpitest.LauncherPod(job, 1, corev1.PodRunning, made(4*time.Minute, 4*time.Minute), startedAt(ago(3*time.Minute))),
+				}
+				return seen
+			}(), past: gang.Past{Since: ago(4 * time.Minute), RanSince: ago(59 * time.Minute)},
+			want: jobstate.GangState{Placed: 2, Since: ago(4 * time.Minute), Again: 6 * time.Minute},
 		},
 		"a launcher that runs waits for workers that never were there": {
 			job: job, seen: func() jobstate.Observed {
@@ -121,20 +143,27 @@ func TestClock(t *testing.T) {
 			want: jobstate.GangState{Placed: 2, Since: ago(time.Hour), Again: 5 * time.Minute},
 		},
 		"a queue has its own clock": {
-			job: job, seen: func() jobstate.Observed {
-				seen := pending(made(time.Hour, time.Hour), made(time.Hour))
-				seen.Queue = &jobstate.QueueState{Admitted: true}
-				return seen
-			}(), past: gang.Past{Since: ago(time.Hour)},
+			job: job, seen: admitted(pending(made(time.Hour, time.Hour), made(time.Hour)), ago(time.Hour)), past: gang.Past{Since: ago(time.Hour)},
 			want: jobstate.GangState{Placed: 1, Since: ago(time.Hour)},
 		},
 		"a queue has none for a half placed job": {
-			job: job, seen: func() jobstate.Observed {
-				seen := pending(made(time.Hour, time.Hour), made(time.Hour))
-				seen.Queue = &jobstate.QueueState{Admitted: true}
-				return seen
-			}(), backend: gang.Embedded, past: gang.Past{Since: ago(time.Hour)},
+			job: job, seen: admitted(pending(made(time.Hour, time.Hour), made(time.Hour)), ago(time.Hour)), backend: gang.Embedded, past: gang.Past{Since: ago(time.Hour)},
 			want: jobstate.GangState{Placed: 1, Since: ago(time.Hour), Hold: true, Attempts: 1, EvictedAt: mpitest.Now, NextTry: mpitest.Now.Add(30 * time.Second), Again: time.Millisecond},
+		},
+		"a queue has the clock of its user's time until it has run": {
+			job: named, seen: admitted(pending(made(time.Hour, time.Hour), made(time.Hour)), ago(time.Hour)), backend: gang.Embedded,
+			past: gang.Past{Since: ago(time.Hour), RanSince: ago(2 * time.Hour)},
+			want: jobstate.GangState{Placed: 1, Since: ago(time.Hour)},
+		},
+		"and none after that": {
+			job: named, seen: admitted(pending(made(20*time.Second, 20*time.Second), made(20*time.Second)), ago(time.Hour)), backend: gang.Embedded,
+			past: gang.Past{Since: ago(20 * time.Second), RanSince: ago(30 * time.Minute)},
+			want: jobstate.GangState{Placed: 1, Since: ago(20 * time.Second), Again: 40 * time.Second},
+		},
+		"with any back end": {
+			job: job, seen: admitted(pending(made(time.Minute, time.Minute), made(time.Minute)), ago(time.Hour)),
+			past: gang.Past{Since: ago(time.Minute), RanSince: ago(30 * time.Minute)},
+			want: jobstate.GangState{Placed: 1, Since: ago(time.Minute), Again: 9 * time.Minute},
 		},
 		"a job that can never be placed waits": {
 			job: job, seen: jobstate.Observed{Now: mpitest.Now}, wrong: "not here", past: gang.Past{Since: ago(time.Hour)},

@@ -283,12 +283,16 @@ func (m maker) times(status *v1alpha1.JobReportStatus) {
 	}
 }
 
-// RanSince returns when a job began to run last, as its record has it; zero if it never has.
+// RanSince returns when all pods of a job last began to run together, as its record has it; zero if they never have.
 func RanSince(record *v1alpha1.JobReport) time.Time {
 	if record == nil {
 		return time.Time{}
 	}
-	for _, t := range record.Status.PhaseTimes {
+	return ranSince(record.Status)
+}
+
+func ranSince(status v1alpha1.JobReportStatus) time.Time {
+	for _, t := range status.PhaseTimes {
 		if t.Phase == v1alpha1.PhaseRunning {
 			return t.Since.Time
 		}
@@ -309,7 +313,7 @@ func (m maker) entered(status v1alpha1.JobReportStatus) []entry {
 	if m.before.RunningTime == nil && status.RunningTime != nil && status.Phase != v1alpha1.PhaseRunning {
 		entries = append(entries, entry{v1alpha1.PhaseRunning, status.RunningTime.Time})
 	}
-	if status.Phase == m.before.Phase {
+	if status.Phase == m.before.Phase && !m.ranAgain() {
 		return entries
 	}
 	when := m.now
@@ -320,6 +324,18 @@ func (m maker) entered(status v1alpha1.JobReportStatus) []entry {
 		when = m.ran()
 	}
 	return append(entries, entry{status.Phase, when})
+}
+
+// ranAgain reports whether the launcher of a job that runs was started again since all of its pods last began to run. Its container may
+// be started again in its pod within a second, which leaves the phase unchanged.
+func (m maker) ranAgain() bool {
+	n := len(m.seen.LauncherPods)
+	if n == 0 || m.outcome.Phase != v1alpha1.PhaseRunning {
+		return false
+	}
+	// A time after now is of a node whose clock differs.
+	started := podstatus.LatestStart(m.seen.LauncherPods[n-1])
+	return started.After(ranSince(m.before)) && !started.After(m.now)
 }
 
 // enter closes the phase that a job was in and opens the one that it comes to. A clock that went back makes none last

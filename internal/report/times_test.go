@@ -72,6 +72,19 @@ func TestTimesAreThoseOfTheJobAndNotOfItsPasses(t *testing.T) {
 			[]string{"00:00 Created", "00:01 PodsStarting", "00:03 PodsPlaced", "00:09 LauncherStarted", "00:09 Running", "00:49 Succeeded"},
 			map[string]int64{"Pending": 9, "Running": 40, "Succeeded": 0},
 		},
+		"a launcher that is started again in its pod": {
+			func(h *history) {
+				h.pass(9*time.Second, pods(h.job, corev1.PodRunning, time.Second, since(9*time.Second)), jobstate.Evidence{})
+				again := pods(h.job, corev1.PodRunning, time.Second, since(9*time.Second))
+				since(49 * time.Second)(again.LauncherPods[0])
+				h.pass(50*time.Second, again, jobstate.Evidence{})
+				if got := report.RanSince(h.last); !got.Equal(mpitest.Now.Add(49 * time.Second)) {
+					h.t.Errorf("all pods run since %s", got)
+				}
+			},
+			[]string{"00:01 Created", "00:01 PodsStarting", "00:03 PodsPlaced", "00:09 WorkersReady", "00:09 LauncherStarted", "00:09 Running", "00:49 Running"},
+			map[string]int64{"Running": 40},
+		},
 		"first seen when it was over, with idle workers": {
 			func(h *history) {
 				seen := ended(pods(h.job, corev1.PodSucceeded, time.Second, ran(9*time.Second, 48*time.Second), placed), h.job, batchv1.JobComplete, 49*time.Second)

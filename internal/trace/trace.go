@@ -153,8 +153,8 @@ func (b builder) span(part string, parent oteltrace.SpanID, name string, start, 
 	}
 }
 
-// phases returns a span for each phase that the job has left. A record has when each phase was last entered and how long it
-// took in all: the difference to the record before is the last time.
+// phases returns a span for each phase that the job has left, or entered again. A record has when each phase was last entered and
+// how long it took in all: the difference to the record before is the last time.
 func (b builder) phases(before v1alpha1.JobReportStatus) (spans []Span) {
 	status := b.record.Status
 	for _, phase := range status.PhaseTimes {
@@ -163,7 +163,8 @@ func (b builder) phases(before v1alpha1.JobReportStatus) (spans []Span) {
 		if known >= 0 {
 			start, seconds = before.PhaseTimes[known].Since.Time, seconds-before.PhaseTimes[known].Seconds
 		}
-		if phase.Phase == status.Phase || known >= 0 && before.Phase != phase.Phase {
+		isCurrent := phase.Phase == status.Phase && (known < 0 || phase.Since.Equal(&before.PhaseTimes[known].Since))
+		if isCurrent || known >= 0 && before.Phase != phase.Phase {
 			continue
 		}
 		end := start.Add(time.Duration(seconds) * time.Second)
