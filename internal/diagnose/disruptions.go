@@ -79,10 +79,11 @@ var shortages = []struct {
 	{regexp.MustCompile(``), shortage{"the node was short of a resource", runsElsewhere, ""}},
 }
 
-// evictions are the reasons of the condition DisruptionTarget for evictions that are not a kubelet's.
+// evictions are the reasons of conditions (podstatus.Removal) for evictions that are not a kubelet's.
 var evictions = map[string]shortage{
 	"EvictionByEvictionAPI":        {cause: "requested through the eviction API, for example by a node drain", advice: runsElsewhere},
 	"DeletionByDeviceTaintManager": {cause: "a device that it used was tainted, for example because it is not healthy", advice: "Start the job again. It gets other devices."},
+	"UnschedulableOnAssignedNode":  {cause: "terminated by Kueue, since it may not stay on the node that Kueue had assigned, for example because of a drain", advice: runsElsewhere},
 }
 
 // shortageOf returns why a pod was evicted, by the reason or else by the kubelet's message; nothing if it was removed otherwise.

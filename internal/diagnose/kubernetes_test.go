@@ -145,6 +145,10 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 		"evicted-for-a-container": {codes.Evicted, running(4).with(worker(1, corev1.PodFailed, onNode("node-a"), evicted(`Container main exceeded its local ephemeral storage limit "2Gi". `)))},
 		"evicted-for-memory": {codes.Evicted, running(4).with(
 			worker(2, corev1.PodFailed, onNode("node-a"), evicted("The node was low on resource: memory. Threshold quantity: 100Mi, available: 80Mi. Container main was using 3Gi, request is 1Gi.")))},
+		"evicted-by-kueue": {codes.Evicted, running(4).with(worker(2, corev1.PodFailed, onNode("node-a"), func(pod *corev1.Pod) {
+			disrupted("UnschedulableOnAssignedNode", "Pod terminated by Kueue NodeController due to node taint")(pod)
+			pod.Status.Conditions[0].Type = "TerminatedByKueue"
+		}))},
 		"evicted-by-api": {codes.Evicted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving, disrupted("EvictionByEvictionAPI", "Eviction API: evicting")))},
 		"preempted": {codes.Preempted, running(4).with(worker(2, corev1.PodRunning, onNode("node-a"), mpitest.Leaving,
 			disrupted("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")))},

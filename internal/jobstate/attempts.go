@@ -55,8 +55,7 @@ func CountAttempts(job mpi.Job, seen Observed) Attempts {
 const mostDisrupted = 100
 
 // Forgive returns what AnnotationDisrupted and backoffLimit become if the launcher's attempt does not count because
-// Kubernetes removes a pod of the job: for one with a higher priority, to drain the node, or because the node is lost. It
-// returns false if the attempt counts, or was entered before.
+// a pod of the job was disrupted (podstatus.Disruption). It returns false if the attempt counts, or was entered before.
 func Forgive(job mpi.Job, seen Observed) (disrupted string, limit int32, changed bool) {
 	if seen.Launcher == nil || HasFinished(seen.Launcher) || !isDisrupted(seen) {
 		return "", 0, false
@@ -87,18 +86,15 @@ func disruptedAttempts(launcher *batchv1.Job) []string {
 	return strings.Split(listed, ",")
 }
 
-// isDisrupted reports whether Kubernetes has begun to remove a pod of the job since the launcher's attempt started. A kubelet
-// that evicts a pod does so because of what the pod uses.
+// isDisrupted reports whether a pod of the job was disrupted since the launcher's attempt started.
 func isDisrupted(seen Observed) bool {
 	var since time.Time
 	if n := len(seen.LauncherPods); n > 0 {
 		since = podstatus.LatestStart(seen.LauncherPods[n-1])
 	}
 	removed := func(pod *corev1.Pod) bool {
-		return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue &&
-				c.Reason != corev1.PodReasonTerminationByKubelet && !c.LastTransitionTime.Time.Before(since)
-		})
+		c := podstatus.Disruption(pod)
+		return c != nil && !c.LastTransitionTime.Time.Before(since)
 	}
 	return slices.ContainsFunc(seen.LauncherPods, removed) ||
 		slices.ContainsFunc(seen.Workers, func(w Worker) bool { return removed(w.Pod) })

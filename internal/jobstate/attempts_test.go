@@ -25,6 +25,19 @@ func TestForgive(t *testing.T) {
 		}
 	}
 	preempted := removed(corev1.PodReasonPreemptionByScheduler, mpitest.Now)
+	// A kubelet sets the reason with the condition (k8s.io/kubernetes/pkg/kubelet/nodeshutdown, eviction).
+	byKubelet := func(reason string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			removed(corev1.PodReasonTerminationByKubelet, mpitest.Now)(p)
+			p.Status.Phase, p.Status.Reason = corev1.PodFailed, reason
+		}
+	}
+	byKueue := func(p *corev1.Pod) {
+		p.Status.Phase = corev1.PodFailed
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+			Type: "TerminatedByKueue", Status: corev1.ConditionTrue, Reason: "UnschedulableOnAssignedNode", LastTransitionTime: metav1.NewTime(mpitest.Now),
+		})
+	}
 	runs := func(p *corev1.Pod) {
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{
 			Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-time.Minute))},
@@ -44,7 +57,9 @@ func TestForgive(t *testing.T) {
 		"the launcher is preempted":   {policy: never, limit: 3, launcher: preempted, disrupted: "1", raised: 4},
 		"a node is drained":           {policy: never, worker: removed("EvictionByEvictionAPI", mpitest.Now), disrupted: "1", raised: 1},
 		"a node is lost":              {policy: never, worker: removed("DeletionByTaintManager", mpitest.Now), disrupted: "1", raised: 1},
-		"the kubelet evicts a worker": {policy: never, worker: removed(corev1.PodReasonTerminationByKubelet, mpitest.Now)},
+		"the kubelet evicts a worker": {policy: never, worker: byKubelet("Evicted")},
+		"a node shuts down":           {policy: never, worker: byKubelet("Terminated"), disrupted: "1", raised: 1},
+		"Kueue fails a worker":        {policy: never, worker: byKueue, disrupted: "1", raised: 1},
 		"restarted in its pod":        {policy: corev1.RestartPolicyOnFailure, worker: preempted, disrupted: "1", raised: 2},
 		"restarted in its pod, twice": {policy: corev1.RestartPolicyOnFailure, limit: 2, worker: preempted, disrupted: "1", raised: 3},
 		"entered before":              {policy: never, limit: 1, worker: preempted, listed: "1"},

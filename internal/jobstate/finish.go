@@ -152,19 +152,21 @@ func launcherFailedSince(o Observed, since time.Time) bool {
 	return false
 }
 
+// IsReplaced reports whether a worker gets a new pod after it failed: with the workers' restart policy OnFailure, and if it was disrupted.
+func IsReplaced(j mpi.Job, worker Worker) bool {
+	return j.Workers.Replaced() || podstatus.Disruption(worker.Pod) != nil
+}
+
 // workersFailed ends a job whose workers are lost for good, unless they are replaced. One that was evicted ends it at once,
 // as with mpi-operator. Any other that failed ends it when the launcher has failed after it: the worker is not started
 // again, so that the launcher's further tries, minutes apart, could only fail as well. A launcher that goes on
 // without the worker, as elastic programs do, is left alone.
 func workersFailed(j mpi.Job, o Observed) *mpi.Finish {
-	if j.Workers.Replaced() {
-		return nil
-	}
 	evicted := 0
 	var lost *Worker
 	for i := range o.Workers {
 		worker := &o.Workers[i]
-		if worker.Index >= int(j.Workers.Count) || worker.Pod.DeletionTimestamp != nil || worker.Pod.Status.Phase != corev1.PodFailed {
+		if worker.Index >= int(j.Workers.Count) || worker.Pod.DeletionTimestamp != nil || worker.Pod.Status.Phase != corev1.PodFailed || IsReplaced(j, *worker) {
 			continue
 		}
 		if worker.Pod.Status.Reason == "Evicted" {

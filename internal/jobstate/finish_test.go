@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -65,6 +66,28 @@ func TestLauncherHasFinished(t *testing.T) {
 		}
 		if test.launcher != nil && jobstate.HasFinished(test.launcher) != test.want {
 			t.Errorf("the Job of %s", name)
+		}
+	}
+}
+
+// TestDisruptedWorkerIsReplaced: a worker that failed with its node does not end the job, as one does that its kubelet evicted.
+func TestDisruptedWorkerIsReplaced(t *testing.T) {
+	job := mpitest.Job(1)
+	for reason, want := range map[string]string{"Terminated": "", "Evicted": codes.MPIJobEvicted} {
+		worker := mpitest.Worker(job, 0, corev1.PodFailed, func(pod *corev1.Pod) {
+			pod.Status.Reason = reason
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, LastTransitionTime: metav1.NewTime(mpitest.Now)}}
+		})
+		seen := jobstate.Observed{
+			Now: mpitest.Now, Launcher: mpitest.Launcher(job), Workers: []jobstate.Worker{worker},
+			LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodFailed, mpitest.Exited(1, "Error"))},
+		}
+		got := ""
+		if finish := jobstate.Judge(job, seen).Finish; finish != nil {
+			got = finish.Reason
+		}
+		if got != want {
+			t.Errorf("with a worker that is %s, the job ended with %q, want %q", reason, got, want)
 		}
 	}
 }

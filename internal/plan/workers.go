@@ -36,13 +36,11 @@ func workersFrom(seen jobstate.Observed, from int) []Ref {
 	return refs(seen, func(worker jobstate.Worker) bool { return worker.Index >= from })
 }
 
-// lostWorkers returns the workers that failed and are replaced. Their successors are planned when they are gone.
+// lostWorkers returns the workers that failed and are replaced: all if the job requests it, else those that were disrupted. Their
+// successors are planned when they are gone.
 func lostWorkers(job mpi.Job, seen jobstate.Observed) []Ref {
-	if !job.Workers.Replaced() {
-		return nil
-	}
 	return refs(seen, func(worker jobstate.Worker) bool {
-		return worker.Index < int(job.Workers.Count) && worker.Pod.Status.Phase == corev1.PodFailed
+		return worker.Index < int(job.Workers.Count) && worker.Pod.Status.Phase == corev1.PodFailed && jobstate.IsReplaced(job, worker)
 	})
 }
 

@@ -113,6 +113,32 @@ func IsStopped(job *batchv1.Job, pod *corev1.Pod) bool {
 	return ptr.Deref(job.Spec.Suspend, false) && pod.DeletionTimestamp == nil && !HasEnded(pod)
 }
 
+// TerminatedByKueue is the type of the condition of a pod that Kueue has failed, because it may not stay on the node that Kueue had selected
+// (sigs.k8s.io/kueue/pkg/controller/tas).
+const TerminatedByKueue corev1.PodConditionType = "TerminatedByKueue"
+
+// Removal returns the condition of a pod that Kubernetes or Kueue removes, nil if neither does.
+func Removal(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if (c.Type == corev1.DisruptionTarget || c.Type == TerminatedByKueue) && c.Status == corev1.ConditionTrue {
+			return c
+		}
+	}
+	return nil
+}
+
+// Disruption returns the Removal of a pod that is not the cause itself: it makes room for one with a higher priority, or its node is drained,
+// shut down or lost. It returns nil for a pod that its kubelet evicts because of what the pod uses
+// (k8s.io/kubernetes/pkg/kubelet/eviction).
+func Disruption(pod *corev1.Pod) *corev1.PodCondition {
+	c := Removal(pod)
+	if c != nil && c.Reason == corev1.PodReasonTerminationByKubelet && pod.Status.Reason == "Evicted" {
+		return nil
+	}
+	return c
+}
+
 // NotScheduled returns the condition PodScheduled of a pod if it is false, else nil.
 func NotScheduled(pod *corev1.Pod) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {

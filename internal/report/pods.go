@@ -85,12 +85,8 @@ func (m maker) pod(pod *corev1.Pod, role mpi.Role, index int) v1alpha1.PodStatus
 		status.Phase = terminating
 	}
 	status.Reason = pod.Status.Reason
-	for _, c := range pod.Status.Conditions {
-		switch {
-		case status.Reason != "":
-		case c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue:
-			status.Reason = c.Reason
-		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse:
+	for _, c := range []*corev1.PodCondition{podstatus.Removal(pod), podstatus.NotScheduled(pod)} {
+		if status.Reason == "" && c != nil {
 			status.Reason = c.Reason
 		}
 	}

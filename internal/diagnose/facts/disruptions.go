@@ -12,14 +12,14 @@ import (
 	"opendatahub.io/mpijob/internal/podstatus"
 )
 
-// Removal is why Kubernetes removes a pod.
+// Removal is why Kubernetes or Kueue removes a pod.
 type Removal struct {
 	Code codes.Code
-	// reason is the reason of the pod's condition DisruptionTarget, "" if it has none.
+	// reason is the reason of the pod's condition podstatus.Removal, "" if it has none.
 	Reason, Message string
 }
 
-// RemovalOf returns why Kubernetes removes a pod; nil if it does not.
+// RemovalOf returns why Kubernetes or Kueue removes a pod; nil if neither does.
 func (f *Facts) RemovalOf(pod Pod) *Removal {
 	reason, message := pod.disruption()
 	code := codes.Evicted

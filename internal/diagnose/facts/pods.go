@@ -146,12 +146,10 @@ func (p Pod) lastSummary() *agentapi.Summary {
 	return p.Summary
 }
 
-// disruption is the reason for which Kubernetes takes a pod away; empty where it does not.
+// disruption is the reason for which Kubernetes or Kueue takes a pod away; empty where neither does.
 func (p Pod) disruption() (reason, message string) {
-	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			return c.Reason, c.Message
-		}
+	if c := podstatus.Removal(p.Pod); c != nil {
+		return c.Reason, c.Message
 	}
 	return "", ""
 }

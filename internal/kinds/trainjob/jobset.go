@@ -17,6 +17,7 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podspec"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 // tree is an object of JSON. Fields of a JobSet that are unknown here stay unchanged.
@@ -445,7 +446,7 @@ func (p jobPart) isDisruption(rule batchv1.PodFailurePolicyRule) bool {
 			ptr.Deref(codes.ContainerName, "") == nodeName && p.reportsDisruptions()
 	}
 	return len(rule.OnPodConditions) > 0 && !slices.ContainsFunc(rule.OnPodConditions, func(c batchv1.PodFailurePolicyOnPodConditionsPattern) bool {
-		return c.Type != corev1.DisruptionTarget
+		return c.Type != corev1.DisruptionTarget && c.Type != podstatus.TerminatedByKueue
 	})
 }
 

@@ -137,10 +137,10 @@ func TestWireRestarts(t *testing.T) {
 	const (
 		failed  = "{name: programFailed, action: FailJobSet, onJobFailureReasons: [BackoffLimitExceeded]}"
 		late    = "{name: tooLate, action: FailJobSet, onJobFailureReasons: [DeadlineExceeded]}"
-		shipped = "maxRestarts: 10, restartStrategy: BlockingRecreate, rules: [" + failed + ", " + late + "]"
+		shipped = "maxRestarts: 100, restartStrategy: BlockingRecreate, rules: [" + failed + ", " + late + "]"
 		drains  = "{name: disrupted, action: RestartJobSetAndIgnoreMaxRestarts, onJobFailureReasons: [PodFailurePolicy], targetReplicatedJobs: [launcher]}"
 
-		disrupted = "[{action: FailJob, onExitCodes: {containerName: node, operator: In, values: [75]}}, {action: FailJob, onPodConditions: [{type: DisruptionTarget, status: 'True'}]}]"
+		disrupted = "[{action: FailJob, onExitCodes: {containerName: node, operator: In, values: [75]}}, {action: FailJob, onPodConditions: [{type: DisruptionTarget, status: 'True'}, {type: TerminatedByKueue, status: 'True'}]}]"
 		code      = "{name: MPI_AGENT_EXIT_DISRUPTED, value: '75'}"
 		counted   = "maxRestarts: 1, restartStrategy: BlockingRecreate"
 		uncounted = counted + ", rules: [" + drains + "]"
