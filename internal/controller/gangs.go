@@ -370,10 +370,12 @@ func (g *Gangs) Check(job mpi.Job) (field.ErrorList, []string) {
 	}
 }
 
-// Gates reports whether the pods of a job that another controller runs are held back until all of them fit.
+// Gates reports whether the pods of a job that another controller runs are held back until all of them fit, on the nodes or in the quotas
+// of the namespace.
 func (g *Gangs) Gates(job mpi.Job) bool {
 	choice := gang.Choose(g.setting, g.serves, job)
-	return job.External && choice.Backend == gang.Embedded && g.embedded.IsUsable()
+	isPlaced := choice.Backend == gang.Embedded && g.embedded.IsUsable()
+	return job.External && job.Gated && (isPlaced || job.WaitsForQuota())
 }
 
 // MayGetNodes reports whether a cluster autoscaler may add nodes.

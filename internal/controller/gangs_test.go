@@ -93,3 +93,31 @@ func TestNeverSinceWhileAJobRests(t *testing.T) {
 		}
 	}
 }
+
+// TestGates: the pods of a job that another controller runs are held back if the operator places them, or if they wait for quota.
+func TestGates(t *testing.T) {
+	gated := func(j *mpi.Job) { j.External, j.Gated = true, true }
+	waits := func(j *mpi.Job) { j.WaitForQuota = true }
+	own := func(j *mpi.Job) { j.Workers.Template.Spec.SchedulerName = "mine" }
+	for name, test := range map[string]struct {
+		setting string
+		change  []func(*mpi.Job)
+		want    bool
+	}{
+		"by default":                        {gang.Auto, []func(*mpi.Job){gated}, true},
+		"nothing places it":                 {gang.None, []func(*mpi.Job){gated}, false},
+		"nothing places it, but it waits":   {gang.None, []func(*mpi.Job){gated, waits}, true},
+		"its own scheduler":                 {gang.Auto, []func(*mpi.Job){gated, own}, false},
+		"its own scheduler, but it waits":   {gang.Auto, []func(*mpi.Job){gated, own, waits}, true},
+		"its pods cannot be held back":      {gang.None, []func(*mpi.Job){func(j *mpi.Job) { j.External = true }, waits}, false},
+		"the operator creates its pods":     {gang.Auto, []func(*mpi.Job){waits}, false},
+		"Kubernetes' scheduler has gangs":   {gang.PodGroup, []func(*mpi.Job){gated}, true},
+		"only jobs that ask to be placed":   {gang.Requested, []func(*mpi.Job){gated}, false},
+		"a queue admits it by quota before": {gang.None, []func(*mpi.Job){gated, func(j *mpi.Job) { j.Queue = "team" }}, true},
+	} {
+		g := &Gangs{setting: test.setting, embedded: idleScheduler{}}
+		if got := g.Gates(mpitest.Job(2, test.change...)); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

@@ -138,7 +138,8 @@ func Choose(setting string, installed func(backend string) bool, job mpi.Job) Ch
 // ofExternal chooses for a job whose pods another controller creates. The embedded scheduler places it if the operator can hold
 // back its pods, also on a cluster with a scheduler that supports PodGroups: the pods of such a job name no PodGroup.
 func ofExternal(setting string, job mpi.Job) Choice {
-	if job.Gated && (setting == Auto || setting == Embedded) && isDefaultScheduler(job) {
+	isChosen := setting == Auto || setting == Embedded || setting == PodGroup || setting == Requested && job.Gang.Wanted
+	if job.Gated && isChosen && isDefaultScheduler(job) {
 		return Choice{Backend: Embedded, ByDefault: true}
 	}
 	return Choice{}

@@ -66,6 +66,8 @@ func TestChoose(t *testing.T) {
 		"with a gate, in a queue of Kueue":                  {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){external, gated, func(j *mpi.Job) { j.Queue = "team" }}, want: gang.Choice{Backend: gang.Embedded, ByDefault: true}},
 		"with a gate, with a scheduler of its own":          {setting: gang.Auto, workers: 2, change: []func(*mpi.Job){external, gated, own}},
 		"with a gate, and only jobs that ask":               {setting: gang.Requested, workers: 2, change: []func(*mpi.Job){external, gated}},
+		"with a gate, only jobs that ask, and it asks":      {setting: gang.Requested, workers: 2, change: []func(*mpi.Job){external, gated, asks}, want: gang.Choice{Backend: gang.Embedded, ByDefault: true}},
+		"with a gate, and PodGroups":                        {setting: gang.PodGroup, has: gang.PodGroup, workers: 2, change: []func(*mpi.Job){external, gated}, want: gang.Choice{Backend: gang.Embedded, ByDefault: true}},
 		"with a gate, and Volcano":                          {setting: gang.Volcano, has: gang.Volcano, workers: 2, change: []func(*mpi.Job){external, gated}},
 		"the operator itself":                               {setting: gang.Embedded, has: gang.PodGroup, workers: 2, want: gang.Choice{Backend: gang.Embedded}},
 		"named, and not there":                              {setting: gang.PodGroup, workers: 2, want: gang.Choice{Backend: gang.PodGroup}, wrong: true},

@@ -249,11 +249,8 @@ func (s Spec) validateWith(used trainjob.Runtime) []FieldError {
 
 // withoutIneffective returns the specification without the settings that have no effect with a runtime.
 func (s Spec) withoutIneffective(used trainjob.Runtime) Spec {
-	if !used.IsMPI() {
-		s.WaitForQuota = false
-	}
 	if !used.IsOurs() {
-		s.Connections, s.Topology, s.TopologyPreferred, s.RDMA, s.Profile, s.GangTimeout, s.Retries = nil, "", false, "", false, 0, nil
+		s.Connections, s.Topology, s.TopologyPreferred, s.RDMA, s.Profile, s.WaitForQuota, s.GangTimeout, s.Retries = nil, "", false, "", false, false, 0, nil
 	}
 	return s
 }

@@ -264,7 +264,7 @@ var settings = []SettingGroup{
 		},
 		{
 			Name: "waitForQuota", Flag: "wait-for-quota", Python: "wait_for_quota", Form: "waitForQuota", Text: "Wait if the quotas of the namespace have no room for the job now, instead of refusing it",
-			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/wait-for-quota]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/wait-for-quota]").only(withMPI),
+			MPIJob: jobField("metadata.annotations[mpi.opendatahub.io/wait-for-quota]"), TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/wait-for-quota]").only(withOurs),
 		},
 		{
 			Name: "gangTimeout", Flag: "gang-timeout", Python: "gang_timeout", Form: "gangMinutes", Text: "Schedule all pods together, and give up an attempt after this time, such as 10m", Limits: wholeSeconds,

@@ -137,6 +137,9 @@ func TestWaitsForQuota(t *testing.T) {
 		want bool
 	}{
 		"by default": {mpi.Job{}, false}, "requested": {mpi.Job{WaitForQuota: true}, true}, "in a queue": {mpi.Job{Queue: "team"}, true}, "a gang": {mpi.Job{Gang: mpi.Gang{Wanted: true}}, true},
+		"another controller creates its pods": {mpi.Job{External: true, WaitForQuota: true, Gang: mpi.Gang{Wanted: true}}, false},
+		"another controller, in a queue":      {mpi.Job{External: true, Queue: "team"}, true},
+		"another controller, with a gate":     {mpi.Job{External: true, Gated: true, WaitForQuota: true}, true},
 	} {
 		if test.job.WaitsForQuota() != test.want {
 			t.Errorf("%s: %t", name, !test.want)

@@ -37,9 +37,11 @@ func parseBool(annotations map[string]string, name string) (bool, field.ErrorLis
 	}
 }
 
-// WaitsForQuota reports whether a job is admitted although its namespace's quota has no room for it now: because its
-// user requested it, or because it waits for a queue or a gang anyway.
-func (j Job) WaitsForQuota() bool { return j.WaitForQuota || j.Queue != "" || j.Gang.Wanted }
+// WaitsForQuota reports whether a job is admitted although its namespace's quota has no room for it now: because it waits for a queue,
+// or because its user requested it, or that it is placed as a whole, and the operator holds its pods back.
+func (j Job) WaitsForQuota() bool {
+	return j.Queue != "" || j.ControlsPods() && (j.WaitForQuota || j.Gang.Wanted)
+}
 
 // MinWorkers returns the number of workers that a job needs to run: all, unless its gang needs fewer pods.
 func (j Job) MinWorkers() int32 {

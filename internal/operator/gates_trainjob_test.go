@@ -21,10 +21,12 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/operator"
 )
 
 // gatedJob plays Trainer, JobSet and the batch Job controller for one TrainJob of three pods, whose JobSet has a gate.
@@ -418,9 +420,16 @@ func TestJobsThatNeverFitReleaseQuota(t *testing.T) {
 }
 
 // TestTrainJobWaitsForQuota: a TrainJob has no pods before the quotas of its namespace have room for all of them, and its report says
-// what it waits for.
+// what it waits for, also if nothing places its pods together.
 func TestTrainJobWaitsForQuota(t *testing.T) {
 	t.Parallel()
+	for _, setting := range []string{gang.Auto, gang.None} {
+		t.Run(setting, func(t *testing.T) { trainJobWaitsForQuota(t, setting) })
+	}
+}
+
+func trainJobWaitsForQuota(t *testing.T, setting string) {
+	t.Helper()
 	server := newTrainerServer(t)
 	server.node(t, "one")
 	server.runtime(t, "mpi")
@@ -442,7 +451,7 @@ func TestTrainJobWaitsForQuota(t *testing.T) {
 		}
 	}
 	room("8")
-	defer server.start(t)()
+	defer server.start(t, func(o *operator.Options) { o.GangScheduling = setting })()
 
 	job := server.gatedJob(t, "one", func(g *gatedJob) { g.job.SetAnnotations(map[string]string{mpi.AnnotationWaitForQuota: "true"}) })
 	status := job.told(t, "it waits for the quota", func(status v1alpha1.JobReportStatus) error {

@@ -26,9 +26,12 @@ func CheckQuota(j mpi.Job, short []Shortage) (never, full field.ErrorList, warni
 	if j.WaitsForQuota() || j.Lifecycle.Suspended {
 		return never, nil, []string{fmt.Sprintf("the job waits for quota in namespace %s: %s", j.Namespace, ShortageText(now))}
 	}
-	detail := fmt.Sprintf("exceeded quota: %s; %srequest less per pod, or wait until other workloads in namespace %s end. "+
-		"To let the job wait, set the annotation %s: \"true\" or the queue label %s",
-		ShortageText(now), fitting(j, now, Shortage.Free), j.Namespace, mpi.AnnotationWaitForQuota, mpi.LabelQueue)
+	wait := "the queue label " + mpi.LabelQueue
+	if j.ControlsPods() {
+		wait = fmt.Sprintf("the annotation %s: \"true\" or %s", mpi.AnnotationWaitForQuota, wait)
+	}
+	detail := fmt.Sprintf("exceeded quota: %s; %srequest less per pod, or wait until other workloads in namespace %s end. To let the job wait, set %s",
+		ShortageText(now), fitting(j, now, Shortage.Free), j.Namespace, wait)
 	return never, field.ErrorList{tooLarge(j, now, detail)}, nil
 }
 

@@ -177,9 +177,14 @@ func TestCheckQuota(t *testing.T) {
 		},
 		"one is never, one not now": {workers: 4, hard: "requests.nvidia.com/gpu=4 pods=5", used: "pods=1", never: "8 requests.nvidia.com/gpu", full: "5 pods"},
 		"waits, as it says":         {workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.WaitForQuota = true }, warning: "waits for quota in namespace ml: 5 pods"},
-		"waits in a queue":          {workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.Queue = "team" }, warning: "waits for quota"},
-		"waits as a gang":           {workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.Gang.Wanted = true }, warning: "waits for quota"},
-		"suspended":                 {workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.Lifecycle.Suspended = true }, warning: "waits for quota"},
+		"not now, and may wait":     {workers: 4, hard: "pods=5", used: "pods=1", full: "To let the job wait, set the annotation mpi.opendatahub.io/wait-for-quota: \"true\" or the queue label kueue.x-k8s.io/queue-name"},
+		"not now, and cannot wait": {
+			workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.External, j.WaitForQuota = true, true },
+			full: "To let the job wait, set the queue label kueue.x-k8s.io/queue-name",
+		},
+		"waits in a queue": {workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.Queue = "team" }, warning: "waits for quota"},
+		"waits as a gang":  {workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.Gang.Wanted = true }, warning: "waits for quota"},
+		"suspended":        {workers: 4, hard: "pods=5", used: "pods=1", change: func(j *mpi.Job) { j.Lifecycle.Suspended = true }, warning: "waits for quota"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

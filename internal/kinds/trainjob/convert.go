@@ -120,6 +120,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 		// Only Trainer can end a TrainJob.
 		job.Gang.Requeues = math.MaxInt32
 		if timeout := scheduleTimeout(from, used); timeout > 0 {
+			job.Gang.Wanted = true
 			// Outside of a queue, a job of which no pod has a node holds nothing, and waits for its turn.
 			job.Gang.Timeout, job.Gang.TimeoutSet = timeout, job.Queue != ""
 		}

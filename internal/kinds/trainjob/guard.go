@@ -109,12 +109,13 @@ func Check(job TrainJob, used Runtime) (errs field.ErrorList, warnings []string)
 // check is Check for a job that had annotations before: those that it still has cause no warnings.
 func check(before map[string]string, job TrainJob, used Runtime) (errs field.ErrorList, warnings []string) {
 	errs, warnings = append(checkJobAnnotations(job, used), checkPodLabels(job)...), mpi.WarnAnnotations(Kind, before, job.Annotations)
-	if !used.ours() {
+	isLimited := before[mpi.AnnotationScheduleTimeout] == job.Annotations[mpi.AnnotationScheduleTimeout] || !waitsWithoutLimit(job)
+	switch {
+	case !used.ours():
 		warnings = append(warnings, warnIneffective(job, used)...)
-	} else if job.Annotations[mpi.AnnotationScheduleTimeout] != "" && !used.mayBeGated() {
-		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, whose pods another scheduler places together, or JobSet creates in order; set the timeout of that scheduler",
-			annotations.Key(mpi.AnnotationScheduleTimeout), used.Name))
-	} else if waitsWithoutLimit(job) && before[mpi.AnnotationScheduleTimeout] != job.Annotations[mpi.AnnotationScheduleTimeout] {
+	case !used.mayBeGated():
+		warnings = append(warnings, warnNotGated(job, used)...)
+	case !isLimited:
 		warnings = append(warnings, fmt.Sprintf("%s: only limits how long some of the pods hold nodes while others have none. Without a queue, a job of which no pod has a node waits without a limit; to end it, set %s",
 			annotations.Key(mpi.AnnotationScheduleTimeout), fields.Deadline))
 	}
@@ -188,6 +189,24 @@ func checkWiring(job TrainJob) field.ErrorList {
 	return slices.Concat(connections, restarts, topology, checkSlots(job))
 }
 
+// warnNotGated returns warnings about annotations that only have an effect if the operator can hold back the pods (mayBeGated).
+func warnNotGated(job TrainJob, used Runtime) (warnings []string) {
+	warn := func(annotation, instead string) {
+		warnings = append(warnings, fmt.Sprintf("%s: has no effect with the runtime %s, whose pods another scheduler places together, or JobSet creates in order; %s",
+			annotations.Key(annotation), used.Name, instead))
+	}
+	if job.Annotations[mpi.AnnotationScheduleTimeout] != "" {
+		warn(mpi.AnnotationScheduleTimeout, "set the timeout of that scheduler")
+	}
+	if job.Annotations[mpi.AnnotationWaitForQuota] == "true" {
+		warn(mpi.AnnotationWaitForQuota, notHeldBack)
+	}
+	return warnings
+}
+
+// notHeldBack is what happens to jobs whose pods the operator cannot hold back until the quotas have room.
+const notHeldBack = "the job is refused while the quotas of the namespace have no room for it"
+
 // warnIneffective returns warnings about annotations that only have an effect on JobSets which the operator completes (Wire).
 func warnIneffective(job TrainJob, used Runtime) (warnings []string) {
 	topology, _ := mpi.ParseTopology(job.Annotations)
@@ -201,7 +220,7 @@ func warnIneffective(job TrainJob, used Runtime) (warnings []string) {
 		{job.Annotations[mpi.AnnotationMaxRestarts] != "", annotations.Key(mpi.AnnotationMaxRestarts), "set failurePolicy.maxRestarts of its JobSet"},
 		{job.Annotations[mpi.AnnotationScheduleTimeout] != "", annotations.Key(mpi.AnnotationScheduleTimeout), "its pods are not placed together, unless by the scheduler in podGroupPolicy of its runtime"},
 		{job.Annotations[mpi.AnnotationRDMA] == mpi.RDMAOptional, mpi.RDMAPath, "its pods wait for nodes with RDMA"},
-		{!used.IsMPI() && job.Annotations[mpi.AnnotationWaitForQuota] == "true", annotations.Key(mpi.AnnotationWaitForQuota), "its pods are created one by one"},
+		{job.Annotations[mpi.AnnotationWaitForQuota] == "true", annotations.Key(mpi.AnnotationWaitForQuota), notHeldBack},
 		{job.Annotations[mpi.AnnotationProfile] == "true", annotations.Key(mpi.AnnotationProfile), "use a profiler that its image contains"},
 	} {
 		if annotation.isSet {

@@ -529,6 +529,35 @@ func TestCheckAnnotations(t *testing.T) {
 	wants(t, errs, silence, "ttl-seconds-after-finished")
 }
 
+// TestWaitForQuota: a job waits for quota if the operator can hold back its pods. Others are refused, and the annotation causes a warning.
+func TestWaitForQuota(t *testing.T) {
+	for name, test := range map[string]struct {
+		change []string
+		waits  bool
+	}{
+		"a runtime of the operator": {waits: true},
+		"without MPI":               {change: []string{"    mpi:\n", "    torch:\n"}},
+		"not ours":                  {change: []string{"mpi.opendatahub.io/mpi-implementation: OpenMPI", "{}"}},
+		"another gang scheduler":    {change: []string{"  mlPolicy:", "  podGroupPolicy: {coscheduling: {}}\n  mlPolicy:"}},
+		"jobs in an order":          {change: []string{"- name: launcher", "- name: launcher\n        dependsOn: [{name: node, status: Ready}]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, used := job(t, "{numNodes: 4, command: [mpirun, pi]}"), base(t, test.change...)
+			if trainjob.Convert(from, used).WaitsForQuota() {
+				t.Error("it waits although nobody asked for it")
+			}
+			from.Annotations = map[string]string{mpi.AnnotationWaitForQuota: "true"}
+			if got := trainjob.Convert(from, used).WaitsForQuota(); got != test.waits {
+				t.Errorf("it waits: %t", got)
+			}
+			_, warnings := trainjob.Check(from, used)
+			if isWarned := strings.Contains(fmt.Sprint(warnings), "wait-for-quota]: has no effect with the runtime"); isWarned == test.waits {
+				t.Errorf("the warnings are %q", warnings)
+			}
+		})
+	}
+}
+
 // TestScheduleTimeout: an attempt to place the pods of a job together takes as long as the job says, else its runtime; a job in a queue
 // releases its quota then. Runtimes whose pods the operator does not place have no such time.
 func TestScheduleTimeout(t *testing.T) {
@@ -553,7 +582,7 @@ func TestScheduleTimeout(t *testing.T) {
 			from.Annotations, from.Labels, from.Spec.ActiveDeadlineSeconds = test.own, test.labels, test.deadline
 			maps.Copy(used.Annotations, test.runtimes)
 			got := trainjob.Convert(from, used).Gang
-			if got.Timeout != test.want || got.TimeoutSet != test.isSet {
+			if got.Timeout != test.want || got.TimeoutSet != test.isSet || got.Wanted != (test.want != 10*time.Minute) {
 				t.Errorf("the timeout is %s, set: %t", got.Timeout, got.TimeoutSet)
 			}
 			_, warnings := trainjob.Check(from, used)

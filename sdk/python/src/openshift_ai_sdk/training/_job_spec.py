@@ -50,8 +50,8 @@ IMPLEMENTATIONS = ("OpenMPI", "Intel", "MPICH")
 # How many bytes the annotations of an object may have.
 ANNOTATIONS = 256 << 10
 # Options of TrainJobs that only MPI runtimes apply, and those that only MPI runtimes of the operator apply.
-WITH_MPI = ("mpi_flags", "workdir", "wait_for_quota")
-WITH_OURS = ("connections", "topology", "rdma", "profile", "gang_timeout", "retries")
+WITH_MPI = ("mpi_flags", "workdir")
+WITH_OURS = ("connections", "topology", "rdma", "profile", "wait_for_quota", "gang_timeout", "retries")
 # Options that a TrainJob has no field for.
 NOT_IN_TRAIN_JOBS = {
     "mpi_implementation": "cannot be combined with runtime; the runtime determines the MPI",
