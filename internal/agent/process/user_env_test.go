@@ -1,7 +1,9 @@
 package process_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,12 +15,24 @@ import (
 	"opendatahub.io/mpijob/internal/agent/process"
 )
 
-// TestUserEnv: HOME is replaced only if it is of no use to the user, and a user without a name has one. Root may write everywhere, so that this runs as another user.
+// TestUserEnv: HOME is replaced if the user cannot write to it, and shows what the user can read there. A user without a name has one. Root
+// may write everywhere, so that this runs as another user.
 func TestUserEnv(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("TEST_HOME") != "" {
 		env := process.UserEnv(os.Environ(), "/agent")
 		fmt.Println(environ.Get(env, "HOME"), environ.Get(env, "USER"), environ.Get(env, "LOGNAME"))
+		home := environ.Get(env, "HOME")
+		for _, name := range []string{"train.py", ".openmpi/mca-params.conf", ".local/lib/module.py"} {
+			if text, err := os.ReadFile(filepath.Join(home, name)); err == nil {
+				fmt.Println("read", name, string(text))
+			}
+		}
+		for _, name := range []string{".horovod", ".openmpi/components", ".local/share", "results"} {
+			if err := os.Mkdir(filepath.Join(home, name), 0o700); err == nil || errors.Is(err, fs.ErrExist) {
+				fmt.Println("made", name)
+			}
+		}
 		return
 	}
 	folder := t.TempDir()
@@ -31,6 +45,13 @@ func TestUserEnv(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for path, text := range map[string]string{"train.py": "a", ".openmpi/mca-params.conf": "b", ".local/lib/module.py": "c"} {
+		path = filepath.Join(readable, path)
+		if err := errors.Join(os.Chmod(readable, 0o755), os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644), os.Chmod(readable, 0o555)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = os.RemoveAll("/tmp/home-1000650000") })
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: only root can run this as another user")
 	}
@@ -53,8 +74,10 @@ func TestUserEnv(t *testing.T) {
 		{"/", own, "", own + " 1000650000 1000650000"},
 		{closed, "", "", "/tmp 1000650000 1000650000"},
 		{filepath.Join(folder, "missing"), "", "", "/tmp 1000650000 1000650000"},
-		{readable, "", "", readable + " 1000650000 1000650000"},
 		{own, "", "me", own + " me "},
+		{readable, own, "", own + "/home-1000650000 1000650000 1000650000\nread train.py a\nread .openmpi/mca-params.conf b\nread .local/lib/module.py c\n" +
+			"made .horovod\nmade .openmpi/components\nmade .local/share\nmade results"},
+		{readable, "", "", "/tmp/home-1000650000 1000650000 1000650000\nread train.py a"},
 	} {
 		command := exec.CommandContext(t.Context(), program, "-test.run=^TestUserEnv$")
 		command.Env = []string{"TEST_HOME=1", "HOME=" + test.home, "TMPDIR=" + test.tmpdir, "USER=" + test.user}
