@@ -63,20 +63,20 @@ func Measure(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, mp
 			newest, lastCreated = pod, pod.CreationTimestamp.Time
 		}
 	}
-	s := &v1alpha1.Startup{Since: metav1.NewTime(first.UTC().Truncate(time.Second)), Milliseconds: millidurationText(first, lastStarted)}
+	s := &v1alpha1.Startup{Since: metav1.NewTime(first.UTC().Truncate(time.Second)), Milliseconds: milliseconds(first, lastStarted)}
 	if !begun.IsZero() {
-		waited := millidurationText(begun, first)
+		waited := milliseconds(begun, first)
 		s.Steps = append(s.Steps, v1alpha1.StartupStep{Name: v1alpha1.StepAdmission, StartMilliseconds: -waited, Milliseconds: waited})
 	}
 	s.Steps = append(s.Steps, v1alpha1.StartupStep{
-		Name: v1alpha1.StepPodsCreated, Milliseconds: millidurationText(first, lastCreated), Pod: newest.Name, Node: newest.Spec.NodeName,
+		Name: v1alpha1.StepPodsCreated, Milliseconds: milliseconds(first, lastCreated), Pod: newest.Name, Node: newest.Spec.NodeName,
 	})
 	for _, step := range podSteps {
 		if slowest, known := slowestOf(step.name, pods, first, step.times); known {
 			s.Steps = append(s.Steps, slowest)
 		}
 	}
-	after := millidurationText(first, lastStarted)
+	after := milliseconds(first, lastStarted)
 	connects := connected(mpiStatus, seen, lastStarted)
 	if connects > 0 {
 		s.Steps = append(s.Steps, v1alpha1.StartupStep{Name: v1alpha1.StepConnected, StartMilliseconds: after, Milliseconds: connects})
@@ -88,10 +88,10 @@ func Measure(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, mp
 		launcher := seen.LauncherPods[n-1]
 		if line := evidence.Logs[launcher.Name].FirstAt; !line.IsZero() {
 			s.Steps = append(s.Steps, v1alpha1.StartupStep{
-				Name: v1alpha1.StepFirstLine, StartMilliseconds: millidurationText(first, podstatus.StartedAt(launcher)),
-				Milliseconds: millidurationText(podstatus.StartedAt(launcher), line), Pod: launcher.Name, Node: launcher.Spec.NodeName,
+				Name: v1alpha1.StepFirstLine, StartMilliseconds: milliseconds(first, podstatus.StartedAt(launcher)),
+				Milliseconds: milliseconds(podstatus.StartedAt(launcher), line), Pod: launcher.Name, Node: launcher.Spec.NodeName,
 			})
-			s.Milliseconds = millidurationText(first, line)
+			s.Milliseconds = milliseconds(first, line)
 		}
 	}
 	return s
@@ -103,7 +103,7 @@ func connected(status v1alpha1.MPIStatus, seen jobstate.Observed, lastStarted ti
 	ms := status.ConnectMilliseconds
 	if n := len(seen.LauncherPods); n > 0 && ms > 0 {
 		if started := podstatus.StartedAt(seen.LauncherPods[n-1]); !started.IsZero() {
-			ms = max(1, ms-millidurationText(started, lastStarted))
+			ms = max(1, ms-milliseconds(started, lastStarted))
 		}
 	}
 	return ms
@@ -118,10 +118,10 @@ func slowestOf(name v1alpha1.StartupStepName, pods []*corev1.Pod, began time.Tim
 		if from.IsZero() || to.IsZero() {
 			return slowest, false
 		}
-		took := millidurationText(from, to)
+		took := milliseconds(from, to)
 		all = append(all, took)
 		if took > slowest.Milliseconds {
-			slowest.StartMilliseconds, slowest.Milliseconds = millidurationText(began, from), took
+			slowest.StartMilliseconds, slowest.Milliseconds = milliseconds(began, from), took
 			slowest.Pod, slowest.Node = pod.Name, pod.Spec.NodeName
 		}
 	}
@@ -131,7 +131,7 @@ func slowestOf(name v1alpha1.StartupStepName, pods []*corev1.Pod, began time.Tim
 }
 
 // milliseconds returns the time between two times, which are of different clocks: never less than 0.
-func millidurationText(from, to time.Time) int64 { return max(0, to.Sub(from).Milliseconds()) }
+func milliseconds(from, to time.Time) int64 { return max(0, to.Sub(from).Milliseconds()) }
 
 // Merge adds to the earlier measurement of a start what is known since: times of pods are lost when containers end or
 // restart. A measurement of another start replaces it.

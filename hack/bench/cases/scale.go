@@ -276,8 +276,8 @@ type restarted struct {
 }
 
 const (
-	// idleShare of a CPU is what an idle operator uses at most, and idleAfter is how long it must not have used more, nor have
-	// sent a request.
+	// idleShare of a CPU is what an idle operator uses at most, and idleAfter is how long it must not have used more. It may
+	// send requests meanwhile.
 	idleShare = 0.05
 	idleAfter = 5 * time.Second
 	// idlePoll is how often that is looked at.

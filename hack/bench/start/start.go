@@ -227,10 +227,11 @@ func (s Settings) measureTrainJobs(ctx context.Context, f *field, values measure
 	})
 }
 
-// measure has contestants take turns, and passes on what each job took.
+// measure has contestants take turns, and passes on what each job took. One that went first in a turn goes last in the next.
 func (s Settings) measure(ctx context.Context, f *field, name string, workers int, contestants []string, add func(who string, took times)) error {
 	for turn := range s.Runs {
-		for _, who := range contestants {
+		for i := range contestants {
+			who := contestants[(turn+i)%len(contestants)]
 			took, err := f.turn(ctx, who, workers)
 			if err != nil {
 				return fmt.Errorf("%s, %s, run %d: %w", name, who, turn+1, err)
