@@ -199,11 +199,13 @@ dashboard-e2e: $(BIN)/kubectl-odh-mpijob deploy dashboard-deploy ## Run real job
 .PHONY: e2e
 # The images with programs that others wrote are large, and only the tests of these programs need them; so do those of upstream's examples.
 e2e: SAMPLES := $(if $(findstring rograms,$(SUITE)),openmpi pytorch deepspeed tensorflow science,$(if $(findstring pstream,$(SUITE)),openmpi mpich-sshd intelmpi-sshd openmpi-sshd,$(if $(findstring rometheus,$(SUITE)),openmpi,openmpi openmpi5 mpich intelmpi openmpi-sshd)))
+# Where the runs of programs are recorded for docs/proof.md.
+e2e: PROGRAMS ?= $(if $(findstring rograms,$(SUITE)),$(CURDIR)/.bench/programs.json)
 # Kubeflow Trainer v2.3 needs Kubernetes 1.33 and v2.1 1.31; without it the tests of TrainJobs are skipped.
 e2e: WITH := $(if $(filter 1.29,$(KUBERNETES)),none,$(if $(filter 1.31,$(KUBERNETES)),trainer=v2.1.0,trainer))
 e2e: $(if $(KUBECONFIG),,deploy $(if $(findstring rometheus,$(SUITE)),load-prometheus)) $(BIN)/kubectl-odh-mpijob $(BIN)/gotestsum ## Test on a real cluster with real MPI; SUITE picks tests by name, RETRY=0 repeats none that fails.
 	@mkdir -p .bench/tests; passed='.bench/tests/$(if $(QUEUED),$(if $(filter topology,$(QUEUED)),topology,queued),$(if $(filter native,$(GANGS)),native,plain))@$(VERSION)'@$$(date -u +%s).json; \
-	  KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) QUEUED=$(QUEUED) GANGS=$(GANGS) \
+	  KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) QUEUED=$(QUEUED) GANGS=$(GANGS) PROGRAMS='$(PROGRAMS)' \
 	  gotestsum --format standard-verbose $(if $(filter-out 0,$(RETRY)),--rerun-fails=$(RETRY) --rerun-fails-max-failures=3) --packages ./test/e2e \
 	  --jsonfile-timing-events "$$passed" \
 	  -- -count=1 -timeout 60m -parallel $(PARALLEL) $(if $(SUITE),-run '(?i)$(SUITE)')

@@ -109,14 +109,16 @@ func recordRun(t *testing.T, name, kind, namespace, result string) {
 	recordedRuns.Lock()
 	defer recordedRuns.Unlock()
 	type run struct {
-		Name    string  `json:"name"`
-		Kind    string  `json:"kind"`
-		Result  string  `json:"result"`
-		Seconds float64 `json:"seconds"`
+		Name    string    `json:"name"`
+		Kind    string    `json:"kind"`
+		Result  string    `json:"result"`
+		Seconds float64   `json:"seconds"`
+		Date    time.Time `json:"date,omitzero"`
+		Version string    `json:"version,omitempty"`
 	}
 	var all struct {
-		Date    time.Time `json:"date"`
-		Version string    `json:"version"`
+		Date    time.Time `json:"date,omitzero"`
+		Version string    `json:"version,omitempty"`
 		Runs    []run     `json:"runs"`
 	}
 	if text, err := os.ReadFile(file); err == nil {
@@ -128,9 +130,10 @@ func recordRun(t *testing.T, name, kind, namespace, result string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all.Date, all.Version = time.Now().UTC().Truncate(time.Second), strings.TrimSpace(string(version))
-	all.Runs = append(slices.DeleteFunc(all.Runs, func(r run) bool { return r.Name == name && r.Kind == kind }),
-		run{name, kind, result, report.Status.CompletionTime.Sub(report.Status.StartTime.Time).Seconds()})
+	all.Runs = append(slices.DeleteFunc(all.Runs, func(r run) bool { return r.Name == name && r.Kind == kind }), run{
+		Name: name, Kind: kind, Result: result, Seconds: report.Status.CompletionTime.Sub(report.Status.StartTime.Time).Seconds(),
+		Date: time.Now().UTC().Truncate(time.Second), Version: strings.TrimSpace(string(version)),
+	})
 	slices.SortFunc(all.Runs, func(a, b run) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Kind, b.Kind)) })
 	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
@@ -204,8 +207,51 @@ func TestProgramsTensorFlow(t *testing.T) {
 	}
 }
 
-// TestProgramsDeepSpeed: DeepSpeed trains with ZeRO, started by mpirun and by the launcher `deepspeed`. Debian's PyTorch is built without libuv,
-// which torchrun requires.
+// trainDDP trains as train_horovod.py does, with PyTorch's own DistributedDataParallel. torchrun starts it.
+const trainDDP = `
+import json, torch, torch.distributed as dist
+from torch import nn
+
+def points(seed, count):
+    x = torch.randn(count, 2, generator=torch.Generator().manual_seed(seed))
+    return x, (x.norm(dim=1) > 1).long()
+
+dist.init_process_group("gloo")
+rank, size = dist.get_rank(), dist.get_world_size()
+torch.manual_seed(1)
+torch.set_num_threads(1)
+x, y = points(1, 6000)
+model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(2, 64), nn.ReLU(), nn.Linear(64, 2)))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+share = len(x) // size
+for epoch in range(1, 6):
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(epoch))
+    for batch in order[rank * share : (rank + 1) * share].split(100):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x[batch]), y[batch]).backward()
+        optimizer.step()
+    test_x, test_y = points(1000 + rank, 2000)
+    with torch.no_grad():
+        right = (model(test_x).argmax(dim=1) == test_y).float().mean()
+    dist.all_reduce(right)
+    if rank == 0:
+        print(json.dumps({"epoch": epoch, "accuracy": round(float(right) / size, 4), "ranks": size}), flush=True)
+`
+
+// TestProgramsTorchrun: torchrun, which mpirun starts in each pod, trains a model of PyTorch. This PyTorch is older than its stores by libuv,
+// without which Debian's PyTorch 2.6 is built.
+func TestProgramsTorchrun(t *testing.T) {
+	t.Parallel()
+	// Rank 0 runs on the first host, and its torchrun opens the port by which all find each other.
+	const onEachPod = `exec python3 -m torch.distributed.run --nnodes 2 --node_rank "$OMPI_COMM_WORLD_RANK" --nproc_per_node 1 ` +
+		`--rdzv_backend static --master_addr "$1" --master_port 29500 --no_python python3 -c "$2"`
+	asBothKinds(t, "PyTorch 1.13: torchrun", func(t *testing.T) *kubeflow.MPIJob {
+		t.Helper()
+		return program(t, "pytorch", 1, "sh", "-ec", `read -r host rest </etc/mpi/hostfile; exec mpirun -n 2 sh -ec "$1" sh "$host" "$2"`, "sh", onEachPod, trainDDP)
+	}, trained)
+}
+
+// TestProgramsDeepSpeed: DeepSpeed trains with ZeRO, started by mpirun and by the launcher `deepspeed`.
 func TestProgramsDeepSpeed(t *testing.T) {
 	t.Parallel()
 	for name, command := range map[string][]string{
@@ -237,8 +283,9 @@ func TestProgramsResume(t *testing.T) {
 	waitFor(t, job, "it succeeds", succeeded)
 	lines := epochs(output(t, job))
 	if len(lines) < 2 || lines[0].Resumed < 1 || lines[1].Epoch != lines[0].Resumed+1 || lines[len(lines)-1].Epoch != 12 {
-		t.Errorf("the last attempt has trained %+v", lines)
+		t.Fatalf("the last attempt has trained %+v", lines)
 	}
+	recordRun(t, "Horovod 0.28, PyTorch 1.13: mpirun, a worker lost", kubeflow.Kind, job.Namespace, fmt.Sprintf("resumed after epoch %d, 12 epochs", lines[0].Resumed))
 }
 
 // TestProgramsElastic: a job of elastic Horovod grows from two workers to three and shrinks again while it trains.
@@ -276,6 +323,7 @@ func TestProgramsElastic(t *testing.T) {
 	trainsWith(2)
 	waitForProgram(t, kubeflow.Kind, job)
 	waitFor(t, job, "it succeeds", succeeded)
+	recordRun(t, "Horovod 0.28, PyTorch 1.13: horovodrun, elastic", kubeflow.Kind, job.Namespace, "2, 3 and 2 ranks while it trains")
 }
 
 // TestProgramsScience: GROMACS, LAMMPS and HPC Challenge compute the same with four ranks in two pods as with one rank, and mpi4py's own
