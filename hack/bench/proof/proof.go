@@ -20,12 +20,16 @@ type Program struct {
 	// Result is what the program computed, and Seconds is how long its job ran.
 	Result  string  `json:"result"`
 	Seconds float64 `json:"seconds"`
+	// Date and Version are those of the run. Older records have only those of the latest, in Programs.
+	Date    time.Time `json:"date,omitzero"`
+	Version string    `json:"version,omitempty"`
 }
 
-// Programs are the last run of each program. Date and Version are those of the latest.
+// Programs are the last run of each program.
 type Programs struct {
-	Date    time.Time `json:"date"`
-	Version string    `json:"version"`
+	// Date and Version are those of the latest run in older records.
+	Date    time.Time `json:"date,omitzero"`
+	Version string    `json:"version,omitempty"`
 	Runs    []Program `json:"runs"`
 }
 
@@ -64,7 +68,7 @@ type section struct {
 var sections = []section{
 	{"mpijob", "How fast jobs are created", "From the creation of a job until its launcher and all worker pods exist, compared with mpi-operator and with the fastest way to create the same objects. The ratio is how many times longer the other takes."},
 	{"start", "How fast jobs start and end", "On a real cluster with real MPI, compared with mpi-operator with OpenSSH and with bare pods (`floor`). In the cases of TrainJobs, `ours` is a TrainJob with a runtime of the operator, and `mpijob` the same program as an MPIJob. `trainer` is a TrainJob that Kubeflow Trainer runs without the operator, with a runtime as its own for DeepSpeed. `cold`: no node has the image."},
-	{"compute", "How fast programs compute", "The programs' own times: all ranks in one worker of an MPIJob (`ours`), compared with `mpirun` in a pod without operator or agent (`bare`). `unbound` is `bare` without binding of ranks to cores, which is how ranks of pods run that [share their cores](how-to/tuning.md). `spread` has a worker for each rank on the same node, whose ranks exchange messages by TCP. `profiled` is the same as ours with a [communication profile](metrics.md#where-the-time-goes). At least 0.97 is at par; with four ranks, two share each core of the machine."},
+	{"compute", "How fast programs compute", "The programs' own times: all ranks in one worker of an MPIJob (`ours`), compared with `mpirun` in a pod without operator or agent (`bare`). `unbound` is `bare` without binding of ranks to cores, as [in all jobs by default](decisions/0028-ranks-are-not-bound.md). `spread` has a worker for each rank on the same node, whose ranks exchange messages by TCP. `profiled` is the same as ours with a [communication profile](metrics.md#where-the-time-goes). At least 0.97 of `bare` is at par."},
 	{"agent", "How fast ranks start", "On many hosts of one machine, without Kubernetes."},
 	{"scale", "What many jobs cost", "Jobs of 1 to 1,000 workers, 10 on average, on 1,000 simulated nodes, with a real API server. The operator writes a JobReport and a NetworkPolicy for each job and schedules it as a gang; mpi-operator does none of these. The growth of a figure is the exponent of the number of jobs: 0 if it does not depend on it, 1 if it is proportional."},
 	{"report", "What JobReports cost", "The operator with JobReports, compared with the operator without."},
@@ -83,14 +87,7 @@ func Page(records Records) string {
 		"What was measured, where, compared with what, and how to repeat it. This page is generated from the files in `docs/proof`, which the\n" +
 		"commands below write into `.bench`. Times depend on the machine: compare only figures of one table.\n")
 	if len(programs.Runs) > 0 {
-		page.WriteString("\n## Programs that others wrote\n\n" +
-			"Each runs as an MPIJob and as a TrainJob, in two pods, with the agent and without root, SSH or changes to the program. A test\n" +
-			"compares the result with what it must be: the accuracy of a training, or the figures of one rank.\n\n" +
-			fmt.Sprintf("Latest run: commit %s, %s. Repeat: `make e2e SUITE=Programs`.\n\n", programs.Version, programs.Date.Format(time.DateOnly)) +
-			"| program | kind | result | seconds |\n|---|---|---|---:|\n")
-		for _, run := range programs.Runs {
-			fmt.Fprintf(&page, "| %s | %s | %s | %.0f |\n", run.Name, run.Kind, run.Result, run.Seconds)
-		}
+		writePrograms(&page, programs)
 	}
 	for _, s := range sections {
 		if r, measured := records.Reports[s.suite]; measured {
@@ -101,6 +98,23 @@ func Page(records Records) string {
 		writeLists(&page, records.Lists)
 	}
 	return page.String()
+}
+
+func writePrograms(page *strings.Builder, programs Programs) {
+	page.WriteString("\n## Programs that others wrote\n\n" +
+		"Each runs as an MPIJob and as a TrainJob, in two pods, with the agent and without root, SSH or changes to the program. A test\n" +
+		"compares the result with what it must be: the accuracy of a training, or the figures of one rank.\n\n")
+	if programs.Version != "" {
+		fmt.Fprintf(page, "Latest run without a commit of its own in the table: %s, %s. ", programs.Version, programs.Date.Format(time.DateOnly))
+	}
+	page.WriteString("Repeat: `make e2e SUITE=Programs`.\n\n| program | kind | result | seconds | commit |\n|---|---|---|---:|---|\n")
+	for _, run := range programs.Runs {
+		at := ""
+		if run.Version != "" {
+			at = run.Version + ", " + run.Date.Format(time.DateOnly)
+		}
+		fmt.Fprintf(page, "| %s | %s | %s | %.0f | %s |\n", run.Name, run.Kind, run.Result, run.Seconds, at)
+	}
 }
 
 // kubectlGet is the program with which others are compared, in Lists.
@@ -154,9 +168,24 @@ func writeSection(page *strings.Builder, s section, r report.Report) {
 		}
 		page.WriteString("\n")
 	}
+	if below := belowPar(r); s.suite == "compute" && below != "" {
+		fmt.Fprintf(page, "\nNot at par: %s.\n", below)
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.Skipped)) {
 		fmt.Fprintf(page, "\n`%s` was not measured: %s.\n", name, r.Skipped[name])
 	}
+}
+
+// belowPar lists the cases in which ours is slower than the same program without the operator by more than measurements differ.
+func belowPar(r report.Report) string {
+	const bare, par = "bare", 0.97
+	var below []string
+	for _, c := range r.Cases {
+		if ratio, known := c.Ratios[bare]; known && ratio < par {
+			below = append(below, fmt.Sprintf("`%s` %s", c.Name, report.Value{Value: ratio}))
+		}
+	}
+	return strings.Join(below, ", ")
 }
 
 // cell returns a median with the number of runs; empty if there were none.
