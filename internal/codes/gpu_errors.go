@@ -2,6 +2,7 @@ package codes
 
 import (
 	"regexp"
+	"slices"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 )
@@ -63,6 +64,20 @@ var NCCLWithoutGPU = Entry{
 		{Text: "Or request GPUs in the pods in which ranks run.", Action: "{workerTemplate}.spec.containers[0].resources.limits[nvidia.com/gpu]"},
 		{Text: "If the pods have GPUs, the image may lack CUDA or clear NVIDIA_VISIBLE_DEVICES."},
 	},
+}
+
+// unlimitedShm is the remedy for a full /dev/shm that is a volume without a size limit.
+var unlimitedShm = v1alpha1.Remedy{Text: "Give the pods more memory. Without a sizeLimit, it limits the volume.", Action: memoryLimit}
+
+// WithUnlimitedShm returns the definition of a problem with /dev/shm, for pods in which that is a volume without a size limit.
+func (e Entry) WithUnlimitedShm() Entry {
+	e.Remedies = slices.Clone(e.Remedies)
+	for i := range e.Remedies {
+		if e.Remedies[i].Action == largerShm {
+			e.Remedies[i] = unlimitedShm
+		}
+	}
+	return e
 }
 
 // NCCLSharedMemory is the definition of NCCLSystemError for shared memory that NCCL could not allocate.

@@ -22,7 +22,7 @@ var (
 	)
 	// BindingConflict may use option, the policy.
 	BindingConflict = refusedLaunch("its mapping gives each rank several cores (PE=N), to which it must be bound, and the binding policy is {option|another one}.",
-		v1alpha1.Remedy{Text: "Bind the ranks to cores. Without --bind-to they are not bound, since the pods of a node share its cores.", Action: "mpirun --bind-to core --map-by slot:PE=N <program>"},
+		v1alpha1.Remedy{Text: "Bind the ranks to cores. They are not bound by default, since the pods of a node share its cores.", Action: "mpirun --bind-to core --map-by slot:PE=N <program>"},
 		v1alpha1.Remedy{Text: "Or remove PE=N, and set the number of threads of each rank.", Action: "mpirun -x OMP_NUM_THREADS=N <program>"},
 	)
 	RankfileInvalid = refusedLaunch("the rankfile {file|of its command} cannot be read, or does not fit the job's hosts and ranks.",
@@ -100,10 +100,10 @@ var HostfileInvalid = Entry{
 
 // BindingImpossible is the definition of TooFewCores for hosts that lack what ranks are mapped or bound to.
 var BindingImpossible = Entry{
-	Code: TooFewCores, Phase: v1alpha1.PhaseRunning,
+	Code: TooFewCores, Phase: v1alpha1.PhaseRunning, Settings: bindingSettings,
 	Summary: "mpirun cannot map or bind ranks as its options request: {host|a host} lacks the cores, sockets or NUMA domains.",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Do not map or bind ranks to hardware. The container's CPU limit applies anyway.", Action: "mpirun --map-by slot --bind-to none"},
+		{Text: "Ranks are not mapped or bound to hardware by default: remove the flag, variable or parameter of Open MPI that does it, also in the image and in scripts. Or override it.", Action: "mpirun --map-by slot --bind-to none"},
 		{Text: "Or see the hardware of a worker, and change --map-by, --bind-to and PE.", Action: "kubectl -n {namespace} exec {worker} -- lscpu"},
 	},
 }

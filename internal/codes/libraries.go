@@ -22,6 +22,15 @@ var OtherMPIThanRuntime = Entry{
 	},
 }
 
+// bindingSettings are the variables that bind ranks to cores, or map them to cores.
+var bindingSettings = []string{
+	"OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_binding_policy", "OMPI_MCA_rmaps_base_mapping_policy", "PRTE_MCA_rmaps_default_mapping_policy",
+	"OMPI_MCA_hwloc_base_cpu_list", "PRTE_MCA_hwloc_default_cpu_list", "OMPI_MCA_rmaps_rank_file_path",
+}
+
+// BindingOption is the first remedy of TooFewCores if the command itself binds or maps ranks. It uses option, the flag with its value.
+var BindingOption = v1alpha1.Remedy{Text: "Remove {option} from the command. Ranks are not bound without it, and the container's CPU limit applies anyway.", Action: launcherArgs}
+
 // hostfileSettings are the variables that name the hosts or their file.
 var hostfileSettings = []string{
 	"OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile", "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE", "I_MPI_HYDRA_HOSTS", "HYDRA_HOSTS",
@@ -47,10 +56,10 @@ var libraries = []Entry{
 		},
 	},
 	{
-		Code: TooFewCores, Phase: v1alpha1.PhaseRunning,
+		Code: TooFewCores, Phase: v1alpha1.PhaseRunning, Settings: bindingSettings,
 		Summary: "mpirun could not bind each of {slots|its} ranks to a core of its own: the node has too few cores.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Do not bind ranks to cores. The container's CPU limit applies anyway.", Action: "mpirun --bind-to none"},
+			{Text: "Ranks are not bound by default: remove the flag, variable or parameter of Open MPI that binds them, also in the image and in scripts. Or override it.", Action: "mpirun --bind-to none"},
 			{Text: "Or use no more slots per worker than nodes have cores.", Action: "{slotsField}"},
 		},
 	},

@@ -3,8 +3,10 @@ package diagnose
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -37,8 +39,12 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 		entry = p.ownError(entry, values)
 	}
 	switch {
-	case (entry.Code == codes.BusError || entry.Summary == codes.NCCLSharedMemory.Summary) && len(pods) > 0:
-		values["shmText"] = sharedMemoryText(pods[0].Spec)
+	case entry.Code == codes.BusError || entry.Summary == codes.NCCLSharedMemory.Summary:
+		entry = p.sharedMemory(entry, pods, values)
+	case entry.Code == codes.TooFewCores:
+		if option := p.bindingOption(); option != "" {
+			values["option"], entry.Remedies = option, slices.Concat([]v1alpha1.Remedy{codes.BindingOption}, entry.Remedies[1:])
+		}
 	case entry.Code == codes.SegmentationFault:
 		var shown []string
 		entry, shown = p.crashEntry(entry)
@@ -71,19 +77,46 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 // sharedMemory is the folder of POSIX shared memory (shm_open(3)).
 const sharedMemory = "/dev/shm"
 
-// sharedMemoryText names the volume that a pod mounts at /dev/shm, with its size; "" if it mounts none, or one without a limit.
-func sharedMemoryText(pod corev1.PodSpec) string {
-	mount := facts.MountOf(pod, sharedMemory)
-	if mount == nil {
-		return ""
+// sharedMemory returns the definition of a problem with shared memory for those of the pods in which ranks ran, or else for the template of
+// such pods, and adds what is mounted there to the figures.
+func (p *input) sharedMemory(entry codes.Entry, pods []facts.Pod, figures map[string]string) codes.Entry {
+	role := p.ranksRole()
+	spec := p.Template(role)
+	runsRanks := func(pod facts.Pod) bool {
+		return pod.Role == role || pod.Role == mpi.RoleLauncher && p.Job.Launcher.RunsRanks
 	}
-	for _, volume := range pod.Volumes {
-		if volume.Name == mount.Name && volume.EmptyDir != nil && volume.EmptyDir.SizeLimit != nil {
-			return fmt.Sprintf("the volume %s has a sizeLimit of %s", volume.Name, volume.EmptyDir.SizeLimit)
+	if i := slices.IndexFunc(pods, runsRanks); i >= 0 {
+		spec, role = pods[i].Spec, pods[i].Role
+	}
+	mount := facts.MountOf(spec, sharedMemory)
+	if mount == nil {
+		return entry
+	}
+	figures["shmText"] = "the volume " + mount.Name + " is mounted there"
+	for _, volume := range spec.Volumes {
+		switch {
+		case volume.Name != mount.Name || volume.EmptyDir == nil:
+		case volume.EmptyDir.SizeLimit != nil:
+			figures["shmText"] = fmt.Sprintf("the volume %s has a sizeLimit of %s", volume.Name, volume.EmptyDir.SizeLimit)
+		default:
+			figures["shmText"] = fmt.Sprintf("the volume %s has no sizeLimit", volume.Name)
+			figures["field"], entry = p.field(role), entry.WithUnlimitedShm()
+		}
+	}
+	return entry
+}
+
+// bindingOption returns the first option of the launcher's command that binds or maps ranks to hardware, with its value; "" if there is none.
+func (p *input) bindingOption() string {
+	for _, option := range bindingOptions.FindAllString(p.LauncherCommand(), -1) {
+		if !strings.HasSuffix(option, "none") {
+			return strings.TrimSpace(option)
 		}
 	}
 	return ""
 }
+
+var bindingOptions = regexp.MustCompile(`(?i)(?:^|\s)--?(?:(?:bind-to|cpus-per-proc|cpus-per-rank|cpu-set|cpu-list|rankfile)[ =]\S+|map-by[ =]\S*(?:core|socket|package|numa|cache|hwthread|pe=|pe-list)\S*|bind-to-core|bind-to-socket)`)
 
 // launcherEndedWell reports whether the job has failed although its launcher had ended with exit code 0: Kubeflow Trainer fails a TrainJob
 // that loses a worker before it has noticed that.

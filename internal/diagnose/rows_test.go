@@ -122,6 +122,12 @@ processes to more cpus than are available in your allocation:
 You can override this protection by adding the "overload-allowed"
 option to your binding directive.
 --------------------------------------------------------------------------`)},
+		"15-too-few-cores-by-an-option": {codes.TooFewCores, failed(213, ruler+"A request was made to bind that would require binding\nprocesses to more cpus than are available in your allocation:\n\n   #processes:      4"+ruler,
+			launcherRuns("mpirun", "-n", "4", "--map-by", "slot", "--bind-to", "core", "ranks"))},
+		"15-too-few-cores-by-a-variable": {codes.TooFewCores, failed(213, ruler+"A request was made to bind that would require binding\nprocesses to more cpus than are available in your allocation:\n\n   #processes:      4"+ruler).with(func(s *scene) {
+			main := &s.job.Launcher.Template.Spec.Containers[0]
+			main.Env = append(main.Env, corev1.EnvVar{Name: "OMPI_MCA_hwloc_base_binding_policy", Value: "core"})
+		})},
 		"16-rank-killed": {codes.Killed, failed(137, `--------------------------------------------------------------------------
 mpirun noticed that process rank 3 with PID 27 on node pi-worker-1 exited on signal 9 (Killed).`, sshd)},
 		"16-rank-killed-by-memory": {codes.OutOfMemory, failed(137, `prterun noticed that process rank 3 with PID 27 on node pi-worker-1 exited on signal 9 (Killed).`).with(
@@ -267,6 +273,18 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)`, mpich).wit
 				s.seen.Workers[i].Pod.Spec.Volumes = []corev1.Volume{{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: new(resource.MustParse("16Mi"))}}}}
 				s.seen.Workers[i].Pod.Spec.Containers = []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "shm", MountPath: "/dev/shm"}}}}
 			}
+		})},
+		"18-bus-error-of-a-volume-without-a-limit": {codes.BusError, failed(135, `mpirun noticed that process rank 1 with PID 31 on node pi-worker-0 exited on signal 7 (Bus error).`).with(func(s *scene) {
+			for i := range s.seen.Workers {
+				s.seen.Workers[i].Pod.Spec.Volumes = []corev1.Volume{{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}}
+				s.seen.Workers[i].Pod.Spec.Containers = []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "shm", MountPath: "/dev/shm"}}}}
+			}
+		})},
+		// The launcher's log names no rank, and only the workers have the volume.
+		"18-shared-memory-of-a-volume": {codes.BusError, failed(1, `RuntimeError: DataLoader worker (pid 412) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit.`).with(func(s *scene) {
+			pod := &s.job.Workers.Template.Spec
+			pod.Volumes = []corev1.Volume{{Name: "shm", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/dev/shm"}}}}
+			pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "shm", MountPath: "/dev/shm"}}
 		})},
 		"25-variable-that-nothing-sets": {codes.LaunchRefused, failed(1, ruler+"Open MPI has detected that a parameter given to a command line\noption does not match the expected format:\n\n  Option: n\n  Param:  ranks\n\nThis is frequently caused by omitting to provide the parameter"+ruler,
 			launcherRuns("bash", "-c", "#SBATCH --ntasks=2\nmpirun -n $SLURM_NTASKS ranks"))},
