@@ -23,9 +23,8 @@ func (intelMPI) LauncherEnv(job mpi.Job) []corev1.EnvVar {
 	env := []corev1.EnvVar{
 		{Name: "I_MPI_HYDRA_HOST_FILE", Value: mpi.HostfilePath},
 		{Name: "I_MPI_PERHOST", Value: slots(job)},
-		// Intel MPI binds the ranks of all pods of a node to the same cores, as Open MPI does.
-		{Name: "I_MPI_PIN", Value: "0"},
 	}
+	env = append(env, unbound(job, corev1.EnvVar{Name: "I_MPI_PIN", Value: "0"})...)
 	if job.SharesCores() {
 		// Ranks that wait call sched_yield.
 		env = append(env, corev1.EnvVar{Name: "I_MPI_THREAD_YIELD", Value: "2"})

@@ -34,11 +34,12 @@ func (openMPI) LauncherEnv(job mpi.Job) []corev1.EnvVar {
 		{Name: "OMPI_MCA_orte_set_default_slots", Value: slots(job)},
 		{Name: "PRTE_MCA_prte_keep_fqdn_hostnames", Value: "true"},
 		{Name: "PRTE_MCA_prte_default_hostfile", Value: mpi.HostfilePath},
-		// Open MPI binds the ranks of each pod to the first cores of the node, those of all pods to the same ones: see
-		// docs/decisions/0028-ranks-are-not-bound.md. --bind-to overrides it.
-		{Name: "OMPI_MCA_hwloc_base_binding_policy", Value: "none"},
-		{Name: "PRTE_MCA_hwloc_default_binding_policy", Value: "none"},
 	}
+	env = append(env, unbound(
+		job,
+		corev1.EnvVar{Name: "OMPI_MCA_hwloc_base_binding_policy", Value: "none"},
+		corev1.EnvVar{Name: "PRTE_MCA_hwloc_default_binding_policy", Value: "none"},
+	)...)
 	if job.SharesCores() {
 		// Ranks that wait give their core to others, in Open MPI 4 and 5.
 		env = append(env, corev1.EnvVar{Name: "OMPI_MCA_mpi_yield_when_idle", Value: "1"})

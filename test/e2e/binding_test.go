@@ -18,7 +18,7 @@ func TestRanksAreNotBound(t *testing.T) {
 	program := []string{"grep", "Cpus_allowed_list", "/proc/self/status"}
 	for name, test := range map[string]struct {
 		sample, flags string
-		bound         bool
+		shell, bound  bool
 	}{
 		"Open MPI 4":          {sample: "openmpi"},
 		"Open MPI 5":          {sample: "openmpi5"},
@@ -28,10 +28,17 @@ func TestRanksAreNotBound(t *testing.T) {
 		"Open MPI 5, bound":   {sample: "openmpi5", flags: "--bind-to core", bound: true},
 		"Open MPI 4, CPUs":    {sample: "openmpi", flags: "--map-by slot:PE=1"},
 		"Open MPI 5, a range": {sample: "openmpi5", flags: "--map-by ppr:1:node"},
+		// Each rank is bound to two cores. Open MPI 5 refuses this together with a policy.
+		"Open MPI 4, two CPUs":             {sample: "openmpi", flags: "--map-by ppr:1:node:PE=2"},
+		"Open MPI 5, two CPUs":             {sample: "openmpi5", flags: "--map-by slot:PE=2"},
+		"Open MPI 5, two CPUs, by a shell": {sample: "openmpi5", flags: "--map-by slot:PE=2", shell: true},
 	} {
 		command := mpiCommand(test.sample, program...)
 		command[2] = "2"
 		command = slices.Concat(command[:3], strings.Fields(test.flags), command[3:])
+		if test.shell {
+			command = []string{"sh", "-c", strings.Join(command, " ")}
+		}
 		check := func(t *testing.T, text string) {
 			t.Helper()
 			found := allowed.FindAllStringSubmatch(text, -1)

@@ -78,7 +78,7 @@ func Run(args, env []string, statusAddress string) int {
 	s.profiler = profile.New(s.ranks.LaunchOf)
 	processes, err := process.NewParent(s.ranks.Look)
 	if err == nil {
-		env, err = hydraEnv(s.profiler.Env(launcherEnv(env)), agentapi.Hostfile)
+		env, err = hydraEnv(s.profiler.Env(unboundEnv(launcherEnv(env), args)), agentapi.Hostfile)
 	}
 	if err != nil {
 		fmt.Fprintln(s.stderr, "mpi-agent:", err)

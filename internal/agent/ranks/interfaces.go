@@ -26,16 +26,21 @@ func withoutInterface(env []string) *agentapi.InterfaceSetting {
 	return mpirun.WithoutInterface(env, parameters, pod)
 }
 
-// parametersFor returns the parameters that Open MPI reads from files for a rank: those of the user, and then those of the
-// installation.
+// parametersFor returns the parameters that Open MPI reads from files for a rank.
 func parametersFor(env []string) map[string]string {
-	parameters := map[string]string{}
 	if environ.Get(env, "OMPI_COMM_WORLD_RANK") == "" {
-		return parameters
+		return nil
 	}
+	return Parameters(environ.Get(env, "HOME"))
+}
+
+// Parameters returns the parameters that Open MPI, and PRRTE in version 5, read from files: those of the user with a home folder, and
+// then those of the installation.
+func Parameters(home string) map[string]string {
+	parameters := map[string]string{}
 	for _, pattern := range []string{
-		filepath.Join(environ.Get(env, "HOME"), ".openmpi/mca-params.conf"), "/etc/openmpi*/openmpi-mca-params.conf",
-		"/usr/local/etc/openmpi-mca-params.conf", "/opt/*/etc/openmpi-mca-params.conf",
+		filepath.Join(home, ".openmpi/mca-params.conf"), filepath.Join(home, ".prte/mca-params.conf"),
+		"/etc/openmpi*/*-mca-params.conf", "/usr/local/etc/*-mca-params.conf", "/opt/*/etc/*-mca-params.conf",
 	} {
 		names, _ := filepath.Glob(pattern)
 		for _, name := range names {
