@@ -20,9 +20,9 @@ var unbound = [][2]string{
 // bindingFlags matches flags of Open MPI's mpirun that assign cores to ranks. After rm, -rf is another flag.
 var bindingFlags = regexp.MustCompile(`(?i)(?:^|\s)--?(?:cpu-set|cpu-list|cpus-per-proc|cpus-per-rank|slot-list|rankfile)\b|:pe=(?:[^1]|1\d)|:ordered\b|\bpe-list=|\brankfile:file=|[^m\s]\s+-rf\s`)
 
-// WithoutBinding returns the environment in which MPI leaves ranks unbound by default, or env itself if something asks for binding,
-// so that MPI does what it does without this default: a variable, one of Open MPI's parameters in files, or one of the texts, which are
-// the words of the command and its scripts. A flag such as --bind-to overrides the default in any case.
+// WithoutBinding returns the environment in which MPI leaves ranks unbound by default, or env itself if something asks for binding, so
+// that MPI's own default holds: a variable, one of Open MPI's parameters in files, or one of the texts, which are the words of the command
+// and its scripts. A flag such as --bind-to overrides the default in any case.
 func WithoutBinding(env []string, parameters map[string]string, texts ...string) []string {
 	for _, entry := range env {
 		if name, value, _ := strings.Cut(entry, "="); agentapi.AsksForBinding(name, value) {
