@@ -16,9 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -30,10 +32,40 @@ type scene struct {
 	evidence jobstate.Evidence
 }
 
+// findings diagnoses the scene as the operator does: by what its caches keep of pods and Jobs.
 func (s scene) findings() []diagnose.Finding {
+	s.seen = asCached(s.seen)
 	s.seen.Now = mpitest.Now
 	outcome := jobstate.Judge(s.job, s.seen).Refused(s.job, s.evidence.Refusals)
 	return diagnose.Job(s.job, s.seen, s.evidence, outcome)
+}
+
+// asCached returns what the operator's caches keep of objects.
+func asCached(seen jobstate.Observed) jobstate.Observed {
+	pod := func(of *corev1.Pod) *corev1.Pod {
+		kept := of.DeepCopy()
+		cluster.AsCached(logs.Masker{}, kept)
+		return kept
+	}
+	for _, pods := range []*[]*corev1.Pod{&seen.LauncherPods, &seen.Initializers, &seen.Earlier} {
+		*pods = slices.Clone(*pods)
+		for i := range *pods {
+			(*pods)[i] = pod((*pods)[i])
+		}
+	}
+	for _, workers := range []*[]jobstate.Worker{&seen.Workers, &seen.Replaced} {
+		*workers = slices.Clone(*workers)
+		for i := range *workers {
+			(*workers)[i].Pod = pod((*workers)[i].Pod)
+		}
+	}
+	for _, job := range []**batchv1.Job{&seen.Launcher, &seen.WorkerJob} {
+		if *job != nil {
+			*job = (*job).DeepCopy()
+			cluster.AsCached(logs.Masker{}, *job)
+		}
+	}
+	return seen
 }
 
 // with changes a scene.

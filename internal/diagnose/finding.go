@@ -49,7 +49,7 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 		var shown []string
 		entry, shown = p.crashEntry(entry)
 		evidence = append(evidence, slices.DeleteFunc(shown, func(line string) bool { return slices.Contains(evidence, line) })...)
-	case entry.Code == codes.Killed && values["rank"] != "" && values["limitText"] == "" && len(pods) > 0 && facts.MemoryLimit(pods[0].Spec) == 0:
+	case entry.Code == codes.Killed && values["rank"] != "" && values["limitText"] == "" && len(pods) > 0 && facts.MemoryLimit(p.Template(pods[0].Role)) == 0:
 		entry = codes.KilledWithoutLimit
 	}
 	if codes.Has(entry.Code, codes.RemovesPods) && p.launcherEndedWell() {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
@@ -42,7 +44,7 @@ func gpusIdle(p *input) []Finding {
 	for _, used := range usage.PerPod {
 		pod, m := p.Known(used.Pod), v1alpha1.FindMetric(used.Metrics, v1alpha1.MetricGPU)
 		// A privileged pod sees GPUs that it did not request.
-		if pod == nil || m == nil || m.Recent == nil || 100**m.Recent >= worth*m.Limit || podspec.PodGPUs(pod.Spec) == 0 && len(pod.Spec.ResourceClaims) == 0 {
+		if pod == nil || m == nil || m.Recent == nil || 100**m.Recent >= worth*m.Limit || !requestsGPUs(p.Template(pod.Role)) {
 			continue
 		}
 		if pods = append(pods, *pod); len(evidence) == 0 {
@@ -53,6 +55,11 @@ func gpusIdle(p *input) []Finding {
 		return nil
 	}
 	return []Finding{p.find(codes.GPUIdle, pods, map[string]string{"whoLower": lower(subject(pods))}, evidence...)}
+}
+
+// requestsGPUs reports whether the pods of a template may have GPUs of their own. What a ResourceClaim requests is unknown.
+func requestsGPUs(template corev1.PodSpec) bool {
+	return podspec.PodGPUs(template) > 0 || len(template.ResourceClaims) > 0
 }
 
 // sharedGPUs reports that ranks share GPUs, if there is a problem that this can cause. Some programs share a GPU on

@@ -269,10 +269,9 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)`, mpich).wit
 		}, 1))},
 		"18-bus-error": {codes.BusError, failed(135, `mpirun noticed that process rank 1 with PID 31 on node pi-worker-0 exited on signal 7 (Bus error).`)},
 		"18-bus-error-of-a-volume": {codes.BusError, failed(135, `mpirun noticed that process rank 1 with PID 31 on node pi-worker-0 exited on signal 7 (Bus error).`).with(func(s *scene) {
-			for i := range s.seen.Workers {
-				s.seen.Workers[i].Pod.Spec.Volumes = []corev1.Volume{{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: new(resource.MustParse("16Mi"))}}}}
-				s.seen.Workers[i].Pod.Spec.Containers = []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "shm", MountPath: "/dev/shm"}}}}
-			}
+			template := &s.job.Workers.Template.Spec
+			template.Volumes = []corev1.Volume{{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: new(resource.MustParse("16Mi"))}}}}
+			template.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "shm", MountPath: "/dev/shm"}}
 		})},
 		"18-bus-error-of-a-volume-without-a-limit": {codes.BusError, failed(135, `mpirun noticed that process rank 1 with PID 31 on node pi-worker-0 exited on signal 7 (Bus error).`).with(func(s *scene) {
 			for i := range s.seen.Workers {

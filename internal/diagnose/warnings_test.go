@@ -11,6 +11,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
@@ -144,10 +145,22 @@ func TestThrottlingWhileRunning(t *testing.T) {
 
 // gpus has workers request GPUs of AMD.
 func gpus(s *scene) {
+	of := corev1.ResourceRequirements{Limits: corev1.ResourceList{"amd.com/gpu": resource.MustParse("2")}}
+	s.job.Workers.Template.Spec.Containers[0].Resources = of
 	for _, worker := range s.seen.Workers {
-		limits := corev1.ResourceList{"amd.com/gpu": resource.MustParse("2")}
-		worker.Pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Limits: limits}}}
+		worker.Pod.Spec.Containers = []corev1.Container{{Name: "main", Resources: of}}
 	}
+}
+
+// noGPUs has workers request none.
+func noGPUs(j *mpi.Job) {
+	j.Workers.Template.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+}
+
+// gpuClaims has workers request GPUs by claims.
+func gpuClaims(s *scene) {
+	noGPUs(&s.job)
+	s.job.Workers.Template.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimTemplateName: new("two")}}
 }
 
 // TestGPUsIdle: GPUs that a pod has requested and does not use now are worth a warning, whatever it did with them before.
@@ -157,12 +170,13 @@ func TestGPUsIdle(t *testing.T) {
 	}
 	busy, idle := new(int64(1400)), new(int64(99))
 	check(t, map[string]expect{
-		"gpu-idle":  {codes.GPUIdle, running(2).with(gpus, used(1500, busy, idle))},
-		"gpus-idle": {codes.GPUIdle, running(2).with(gpus, used(0, new(int64(0)), new(int64(0))))},
+		"gpu-idle":            {codes.GPUIdle, running(2).with(gpus, used(1500, busy, idle))},
+		"gpu-of-a-claim-idle": {codes.GPUIdle, running(2).with(gpuClaims, used(1500, busy, idle))},
+		"gpus-idle":           {codes.GPUIdle, running(2).with(gpus, used(0, new(int64(0)), new(int64(0))))},
 	})
 	for name, s := range map[string]scene{
 		"a twentieth is used": running(2).with(gpus, used(90, new(int64(100)))), "they were idle before": running(2).with(gpus, used(10, busy)),
-		"of other jobs, in a privileged pod": running(2).with(used(0, idle)), "the first minutes": running(2).with(gpus, used(0, idle), func(s *scene) {
+		"of other jobs, in a privileged pod": running(2, noGPUs).with(used(0, idle)), "the first minutes": running(2).with(gpus, used(0, idle), func(s *scene) {
 			s.evidence.Used.Since = metav1.NewTime(mpitest.Now.Add(-9 * time.Minute))
 		}),
 		"not measured lately": running(2).with(gpus, used(0, nil)), "succeeded": running(2).with(gpus, used(0, idle), succeededLauncher), "not measured": running(2).with(gpus),
