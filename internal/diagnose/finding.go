@@ -86,7 +86,7 @@ func (p *input) sharedMemory(entry codes.Entry, pods []facts.Pod, figures map[st
 		return pod.Role == role || pod.Role == mpi.RoleLauncher && p.Job.Launcher.RunsRanks
 	}
 	if i := slices.IndexFunc(pods, runsRanks); i >= 0 {
-		spec, role = pods[i].Spec, pods[i].Role
+		spec, role = p.Template(pods[i].Role), pods[i].Role
 	}
 	mount := facts.MountOf(spec, sharedMemory)
 	if mount == nil {

@@ -45,7 +45,7 @@ func (m maker) usage() *v1alpha1.Usage {
 }
 
 // laterUsage returns the later one of two usages. A launcher's last message has room for few points and pods: those of a report of
-// the same run that ended shortly before are kept. A running job's are not: with fewer pods than before, they are still later.
+// the same run that ended shortly before are kept, with the message's figures. A running job's are not: with fewer pods than before, they are still later.
 func laterUsage(before, next *v1alpha1.Usage, isLast bool) *v1alpha1.Usage {
 	switch {
 	case before == nil:
@@ -66,8 +66,8 @@ func laterUsage(before, next *v1alpha1.Usage, isLast bool) *v1alpha1.Usage {
 	if len(next.PerRank) < len(before.PerRank) {
 		next.PerRank = before.PerRank
 	}
-	if next.Until.Equal(&before.Until) && points(before) > points(next) {
-		next.Metrics, next.PointsSince, next.PointSeconds = before.Metrics, before.PointsSince, before.PointSeconds
+	if short := agentapi.UsagePause(next.Until.Sub(next.Since.Time)); points(before) > points(next) && (points(next) == 0 || next.Until.Sub(before.Until.Time) <= short) {
+		keepPoints(before, next)
 	}
 	// They may be of other lengths than the job's, and are of use while the job runs.
 	for _, pod := range next.PerPod {
@@ -111,6 +111,17 @@ func withRun(earlier []v1alpha1.EarlierUsage, of *v1alpha1.Usage) []v1alpha1.Ear
 	}
 	earlier[1] = sum
 	return earlier[1:]
+}
+
+// keepPoints takes the points of an earlier usage of the same run over into a later one that has fewer.
+func keepPoints(before, next *v1alpha1.Usage) {
+	next.PointsSince, next.PointSeconds = before.PointsSince, before.PointSeconds
+	for i, metric := range next.Metrics {
+		next.Metrics[i].Points = nil
+		if known := v1alpha1.FindMetric(before.Metrics, metric.Metric); known != nil {
+			next.Metrics[i].Points = known.Points
+		}
+	}
 }
 
 // sameRun is by how much the beginnings of two reports of the same run may differ: the first worker may have been lost meanwhile.

@@ -9,6 +9,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/jobstate"
@@ -84,6 +85,46 @@ func TestUsage(t *testing.T) {
 	killed := ended(jobstate.Observed{}, h.job, batchv1.JobFailed, 150*time.Second)
 	if h.pass(155*time.Second, killed, jobstate.Evidence{}); h.last.Status.Usage == nil || h.last.Status.Usage.Metrics[0].Mean != 1200 {
 		t.Errorf("after the launcher was killed: %+v", h.last.Status.Usage)
+	}
+}
+
+// TestPointsOfTheEnd: the launcher's last message is a little later than the line of the first worker's log at its end, and has fewer points. The
+// points of the line stay, with the figures of the message; those of a report that is much older do not, unless there are no others.
+func TestPointsOfTheEnd(t *testing.T) {
+	const end = time.Hour
+	points := func(count int, step int64) func(*agentapi.Usage) {
+		return func(u *agentapi.Usage) {
+			u.Start, u.Step = u.Start-u.Start%step, step
+			for i := range u.Metrics {
+				u.Metrics[i].Points = make([]int64, count)
+			}
+		}
+	}
+	for name, test := range map[string]struct {
+		before       time.Duration
+		points, want int
+	}{
+		"a moment later, with fewer points": {end - 3*time.Second, 30, 90}, "a moment later, without points": {end - 3*time.Second, 0, 90},
+		"minutes later, with fewer points": {end - 20*time.Minute, 30, 30}, "minutes later, without points": {end - 20*time.Minute, 0, 90},
+		"with more points": {end - 3*time.Second, 100, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{t: t, job: job(2)}
+			running := pods(h.job, corev1.PodRunning, time.Second)
+			h.pass(10*time.Second, running, jobstate.Evidence{})
+			h.pass(test.before, running, jobstate.Evidence{Usage: used(h.job, 5*time.Second, test.before, 1000, points(90, 40))})
+			last := used(h.job, 5*time.Second, end, 1300, points(test.points, 160))
+			h.pass(end+time.Second, withUsage(ended(pods(h.job, corev1.PodRunning, time.Second), h.job, batchv1.JobComplete, end), last), jobstate.Evidence{})
+			u := h.last.Status.Usage
+			if step := map[bool]int64{true: 40, false: 160}[test.want == 90]; u.PointSeconds != step || u.Metrics[0].Mean != 1300 || !u.Until.Equal(new(metav1.NewTime(mpitest.Now.Add(end)))) {
+				t.Errorf("%+v", u)
+			}
+			for _, m := range u.Metrics {
+				if len(m.Points) != test.want {
+					t.Errorf("%s has %d points, want %d", m.Metric, len(m.Points), test.want)
+				}
+			}
+		})
 	}
 }
 

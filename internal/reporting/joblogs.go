@@ -54,9 +54,9 @@ func newJobLogs(most int, read func(context.Context, mpi.Job, jobstate.Observed,
 	return &jobLogs{most: most, read: read, jobs: map[types.UID]readLogs{}}
 }
 
-// ReadLogs reads the logs of a job that has ended, for its report. Call it before the job's pods are deleted. It takes 5 s at most, and does
-// nothing if the report has the logs. Those of a TrainJob are read when its launcher has ended: JobSet deletes the workers right after that.
-// The keeper of complete logs observes the job at the same time.
+// ReadLogs reads the logs of a job that has ended, for its report, and what it used. Call it before the job's pods are deleted. It takes 5 s
+// at most, and does nothing if the report has them. Those of a TrainJob are read when its launcher has ended: JobSet deletes the workers right
+// after that. The keeper of complete logs observes the job at the same time.
 func (r *Reporter) ReadLogs(ctx context.Context, job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, previous *v1alpha1.JobReport) {
 	if r == nil {
 		return
@@ -66,11 +66,12 @@ func (r *Reporter) ReadLogs(ctx context.Context, job mpi.Job, seen jobstate.Obse
 	if r.keeper != nil {
 		all.Go(func() { r.keeper.Observe(ctx, job, seen, out, previous) })
 	}
-	if previous != nil && isTooLateForLogs(previous, seen.Now) {
+	launcher := endedLauncher(seen)
+	if out.Finish == nil && (!job.External || launcher == "") {
 		return
 	}
-	launcher := endedLauncher(seen)
-	if out.Finish != nil || job.External && launcher != "" {
+	all.Go(func() { r.usage.readLast(ctx, job, seen, launcher, previous) })
+	if previous == nil || !isTooLateForLogs(previous, seen.Now) {
 		r.jobLogs.readOnce(ctx, job, seen, launcher)
 	}
 }

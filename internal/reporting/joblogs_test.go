@@ -29,7 +29,7 @@ func TestLogsAreReadOnce(t *testing.T) {
 		reads++
 		return &v1alpha1.Logs{Data: []byte("x"), Size: 1}
 	}
-	r := &Reporter{jobLogs: newJobLogs(100, read)}
+	r := &Reporter{jobLogs: newJobLogs(100, read), usage: newUsageReader(nil)}
 	job := mpitest.Job(1)
 	seen := jobstate.Observed{Now: mpitest.Now, Workers: mpitest.Workers(job, corev1.PodRunning)}
 	ended := jobstate.Outcome{Finish: &mpi.Finish{At: mpitest.Now}}

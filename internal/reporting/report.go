@@ -221,12 +221,17 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	evidence, listenAgain := r.gatherEvidence(ctx, job, seen, refusals, out, previous)
 	evidence.CurveLines = r.listener.withLateLines(job.UID, evidence.CurveLines)
 	usageAgain := time.Duration(0)
-	if out.Phase == v1alpha1.PhaseRunning {
+	switch {
+	case out.Phase == v1alpha1.PhaseRunning:
 		evidence.Usage, usageAgain = r.usage.readIfDue(ctx, job, seen)
 		evidence.Cordoned = r.gatherer.Cordoned(ctx, seen)
-		evidence.Used = usedSoFar(job, seen, evidence, previous)
-	} else {
+		evidence.Used = r.usage.usedSoFar(job, seen, previous)
+	case previous != nil && previous.Status.CompletionTime != nil:
 		r.usage.forget(job.UID)
+	default:
+		if last := r.usage.lastOf(job.UID, seen.Now); out.Finish != nil {
+			evidence.Usage = last
+		}
 	}
 	evidence.KeptLogs = r.jobLogs.of(job.UID, out)
 	evidence.Curves = curves.Add(curvesOf(previous), evidence.CurveLines)
@@ -292,18 +297,6 @@ func curvesOf(report *v1alpha1.JobReport) *v1alpha1.TrainingCurves {
 		return nil
 	}
 	return report.Status.Curves
-}
-
-// usedSoFar returns what a running job has used: by what was read now, since the report of a long job is seldom written for its usage alone,
-// or else by its report. It returns nil if that is unknown.
-func usedSoFar(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, previous *v1alpha1.JobReport) *v1alpha1.Usage {
-	switch {
-	case evidence.Usage != nil:
-		return report.UsageSoFar(job, seen, evidence, previous)
-	case previous != nil:
-		return previous.Status.Usage
-	}
-	return nil
 }
 
 // unrecorded returns the lines with figures that are later than those of a report's curves.

@@ -7,9 +7,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/report"
 )
 
 const (
@@ -34,8 +36,15 @@ type usageReader struct {
 	jobs map[types.UID]usageState
 }
 
-// usageState is what is known of a job: when it was first seen running, and when its usage is due.
-type usageState struct{ first, due time.Time }
+// usageState is what is known of a job.
+type usageState struct {
+	// first is when it was first seen running, zero while it does not run, and due when its usage is to be read.
+	first, due time.Time
+	// last is what was read last; nil if nothing was. The report of a long job is seldom written for its usage alone.
+	last *agentapi.Usage
+	// ended is the launcher's pod after whose end it was read.
+	ended types.UID
+}
 
 func newUsageReader(read func(context.Context, mpi.Job, jobstate.Observed) *agentapi.Usage) *usageReader {
 	return &usageReader{read: read, slots: make(chan struct{}, maxReaders), jobs: map[types.UID]usageState{}}
@@ -66,8 +75,69 @@ func (u *usageReader) readIfDue(ctx context.Context, job mpi.Job, seen jobstate.
 	}
 	pause = max(pause, turn(len(u.jobs), usagesPerSecond))
 	state.due = seen.Now.Add(pause)
+	if used != nil {
+		state.last = used
+	}
 	u.jobs[job.UID] = state
 	return used, pause
+}
+
+// readLast reads what a job used once more after the end of its launcher, which reports it then. Call it before the job's pods are deleted.
+// It reads nothing of a job that has reported no usage before: what one that ran for a moment used is in the launcher's last message.
+func (u *usageReader) readLast(ctx context.Context, job mpi.Job, seen jobstate.Observed, launcher types.UID, previous *v1alpha1.JobReport) {
+	state := u.stateOf(job.UID)
+	switch {
+	case !job.UsesAgent() || len(seen.Workers) == 0:
+		return
+	case previous == nil || previous.Status.CompletionTime != nil || previous.Status.Usage == nil && state.last == nil:
+		return
+	case launcher != "" && launcher == state.ended:
+		return
+	}
+	used := u.read(ctx, job, seen)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	state = u.jobs[job.UID]
+	if state.due, state.ended = seen.Now, launcher; used != nil {
+		state.last = used
+	}
+	u.jobs[job.UID] = state
+}
+
+// lastOf returns what was read last of a job that does not run; nil if nothing was.
+func (u *usageReader) lastOf(job types.UID, now time.Time) *agentapi.Usage {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	state, known := u.jobs[job]
+	if known {
+		state.first, state.due = time.Time{}, now
+		u.jobs[job] = state
+	}
+	return state.last
+}
+
+// usedSoFar returns what a running job has used: by what was read last, since the report of a long job is seldom written for its usage alone,
+// or else by its report. It returns nil if that is unknown, or so old that its agents may report no more.
+func (u *usageReader) usedSoFar(job mpi.Job, seen jobstate.Observed, previous *v1alpha1.JobReport) *v1alpha1.Usage {
+	state := u.stateOf(job.UID)
+	used := report.UsageSoFar(job, seen, jobstate.Evidence{Usage: state.last}, previous)
+	if used == nil || seen.Now.Sub(used.Until.Time) > u.longestAge() && seen.Now.Sub(state.first) > firstUsage {
+		return nil
+	}
+	return used
+}
+
+// longestAge is how old the usage is at most that is used for warnings: that of a job whose last reads have failed is unknown.
+func (u *usageReader) longestAge() time.Duration {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return 3 * max(agentapi.MaxUsagePause, turn(len(u.jobs), usagesPerSecond))
+}
+
+func (u *usageReader) stateOf(job types.UID) usageState {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.jobs[job]
 }
 
 // timeToDue returns after what time the usage of a job is due; it is due if that is not positive. With a new job, those are dropped that
@@ -75,8 +145,8 @@ func (u *usageReader) readIfDue(ctx context.Context, job mpi.Job, seen jobstate.
 func (u *usageReader) timeToDue(job types.UID, now time.Time) time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	state, known := u.jobs[job]
-	if known {
+	state := u.jobs[job]
+	if !state.first.IsZero() {
 		return state.due.Sub(now)
 	}
 	for uid, other := range u.jobs {
@@ -84,11 +154,12 @@ func (u *usageReader) timeToDue(job types.UID, now time.Time) time.Duration {
 			delete(u.jobs, uid)
 		}
 	}
-	u.jobs[job] = usageState{first: now, due: now.Add(launchTime)}
+	state.first, state.due = now, now.Add(launchTime)
+	u.jobs[job] = state
 	return launchTime
 }
 
-// forget drops what is known of a job that does not run any more.
+// forget drops what is known of a job that has ended.
 func (u *usageReader) forget(job types.UID) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -3,11 +3,14 @@ package reporting
 import (
 	"context"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -111,6 +114,102 @@ func TestWarningsFollowTheLatestUsage(t *testing.T) {
 		}
 		if got := slices.ContainsFunc(report.Status.Findings, func(f v1alpha1.Finding) bool { return f.Code == codes.CPUThrottled && f.Pod == job.WorkerName(1) }); got != step.want {
 			t.Errorf("step %d: it is warned: %v, want %v: %+v", i, got, step.want, report.Status.Findings)
+		}
+	}
+}
+
+// TestUsageOfTheEnd: the report of a job that has ended has what its agents reported last: it is read again before the pods are deleted, once, and
+// if that fails, it is what was read last while the job ran.
+func TestUsageOfTheEnd(t *testing.T) {
+	t.Parallel()
+	const ran, ends = 10 * time.Hour, 10*time.Hour + 30*time.Minute
+	for name, test := range map[string]struct {
+		last bool
+		want time.Duration
+	}{
+		"the launcher's agent has reported the end": {true, ends}, "the launcher was killed, and the log is gone": {false, ends - 5*time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := reporterFor(apiWithReports(t))
+			var latest *agentapi.Usage
+			reads := 0
+			r.usage = newUsageReader(func(context.Context, mpi.Job, jobstate.Observed) *agentapi.Usage {
+				reads++
+				return latest
+			})
+			job := mpitest.Job(2)
+			seen := jobstate.Observed{Workers: mpitest.Workers(job, corev1.PodRunning), LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning)}}
+			seen.LauncherPods[0].UID = "try"
+			for _, worker := range seen.Workers {
+				worker.Pod.CreationTimestamp = metav1.NewTime(mpitest.Now.Add(-ran))
+			}
+			begin := mpitest.Now.Add(-ran)
+			reports := func(until time.Duration) *agentapi.Usage {
+				return &agentapi.Usage{
+					Since: begin.Unix(), Start: begin.Unix() - begin.Unix()%640, Step: 640, Until: begin.Add(until).Unix(), PodCount: 2,
+					Metrics: []agentapi.MetricUsage{{Metric: agentapi.MetricCPU, Mean: 1}},
+				}
+			}
+			r.usage.jobs[job.UID] = usageState{first: begin, due: begin}
+			// The report is not written for the second one alone.
+			for _, until := range []time.Duration{ran, ends - 5*time.Minute} {
+				latest, seen.Now = reports(until), begin.Add(until)
+				if err := updateRunning(t, r, job, seen); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if latest = nil; test.last {
+				latest = reports(ends)
+			}
+			reads, seen.Now = 0, begin.Add(ends)
+			seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodSucceeded)}
+			seen.LauncherPods[0].UID = "try"
+			out := jobstate.Outcome{Phase: v1alpha1.PhaseSucceeded, Finish: &mpi.Finish{Succeeded: true, At: seen.Now}}
+			previous, err := r.Report(t.Context(), job)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 { // until the report is written
+				r.ReadLogs(t.Context(), job, seen, out, previous)
+			}
+			seen.Workers = nil
+			if _, err := r.Update(t.Context(), &kubeflow.MPIJob{}, job, seen, nil, out, previous); err != nil {
+				t.Fatal(err)
+			}
+			report, err := r.Report(t.Context(), job)
+			if err != nil || !report.Status.Usage.Until.Time.Equal(begin.Add(test.want)) {
+				t.Errorf("the usage ends at %s after %d reads, want %s: %v", report.Status.Usage.Until.Sub(begin), reads, test.want, err)
+			}
+			r.ReadLogs(t.Context(), job, seen, out, report)
+			if _, err := r.Update(t.Context(), &kubeflow.MPIJob{}, job, seen, nil, out, report); err != nil || reads != 1 || len(r.usage.jobs) > 0 {
+				t.Errorf("it was read %d times, and is kept of %d jobs: %v", reads, len(r.usage.jobs), err)
+			}
+		})
+	}
+}
+
+// TestOutdatedUsage: warnings do not follow from a usage that has not been reported for long. An operator that has just started has not read it yet.
+func TestOutdatedUsage(t *testing.T) {
+	t.Parallel()
+	reader := newUsageReader(nil)
+	job, seen := mpitest.Job(2), jobstate.Observed{Now: mpitest.Now}
+	for _, test := range []struct {
+		age, watched time.Duration
+		jobs         int
+		want         bool
+	}{
+		{14 * time.Minute, time.Hour, 1, true}, {16 * time.Minute, time.Hour, 1, false}, {16 * time.Minute, time.Minute, 1, true},
+		// With so many jobs, each is read less often.
+		{16 * time.Minute, time.Hour, 3000, true}, {31 * time.Minute, time.Hour, 3000, false},
+	} {
+		reader.jobs = map[types.UID]usageState{job.UID: {first: mpitest.Now.Add(-test.watched)}}
+		for i := range test.jobs - 1 {
+			reader.jobs[types.UID(strconv.Itoa(i))] = usageState{}
+		}
+		previous := &v1alpha1.JobReport{Status: v1alpha1.JobReportStatus{Usage: &v1alpha1.Usage{Until: metav1.NewTime(mpitest.Now.Add(-test.age))}}}
+		if got := reader.usedSoFar(job, seen, previous); (got != nil) != test.want {
+			t.Errorf("%+v: %+v", test, got)
 		}
 	}
 }

@@ -73,6 +73,7 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 		fmt.Fprintln(s.stderr, "mpi-agent:", summary.Message)
 	}
 	records.WriteTermination(summary)
+	s.tellEnd(summary.Usage)
 	return ends
 }
 

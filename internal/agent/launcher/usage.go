@@ -53,6 +53,8 @@ const (
 	// launchPoll is how often it is checked whether ranks run on all hosts, for launchTime. Later, the next report of usage has it.
 	launchPoll = time.Second
 	launchTime = 10 * time.Minute
+	// tellTimeout limits a report, and endTimeout the last one, for which the launcher's end waits.
+	tellTimeout, endTimeout = 10 * time.Second, 2 * time.Second
 )
 
 // tellUsages periodically tells the first worker what the job used so far, until done is closed, and once that ranks run on all hosts.
@@ -106,10 +108,26 @@ func (s *supervisor) launch() *agentapi.Launch {
 
 // tellUsage tells the first worker what the job used so far. If that fails, the job's end reports it.
 func (s *supervisor) tellUsage(ctx context.Context) {
-	const timeout = 10 * time.Second
+	s.tell(ctx, s.usage(), tellTimeout)
+}
+
+// tellEnd tells the first worker what the job used: the termination message has no room for all of a long job.
+func (s *supervisor) tellEnd(used *agentapi.Usage) {
+	if isWorthTelling(used) && s.expected.First != "" {
+		s.tell(context.Background(), used, endTimeout)
+	}
+}
+
+// isWorthTelling reports whether a job ran for so long that it has reported its usage before.
+func isWorthTelling(used *agentapi.Usage) bool {
+	return used != nil && time.Duration(used.Until-used.Since)*time.Second >= agentapi.UsagePause(0)
+}
+
+// tell tells the first worker what the job used, and how its launch began; used is nil if it is unknown.
+func (s *supervisor) tell(ctx context.Context, used *agentapi.Usage, timeout time.Duration) {
 	told := agentapi.Usage{}
-	if job := s.usage(); job != nil {
-		if short := usage.Within(*job, usage.LineSize); short != nil {
+	if used != nil {
+		if short := usage.Within(*used, usage.LineSize); short != nil {
 			told = *short
 		}
 	}

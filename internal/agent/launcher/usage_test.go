@@ -43,3 +43,16 @@ func TestLaunchIsReported(t *testing.T) {
 		t.Errorf("told %d times, checked %d times", told, checks)
 	}
 }
+
+// TestEndIsReported: the end is reported of runs that were long enough to report before, so that it delays no short one.
+func TestEndIsReported(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[int64]bool{0: false, 59: false, 60: true, 100_000: true} {
+		if got := isWorthTelling(&agentapi.Usage{Since: 1000, Until: 1000 + seconds}); got != want {
+			t.Errorf("after %d s: %v", seconds, got)
+		}
+	}
+	if isWorthTelling(nil) {
+		t.Error("it is reported although it is unknown")
+	}
+}

@@ -144,7 +144,7 @@ export function CommunicationProfile({profile, detail, isRunning}: {profile: Rep
       <div>
         <h2 id="profile-title" className="mpi-heading">Communication profile</h2>
         <p className="mpi-subtle">
-          Where the time of {count(profile.ranks, 'rank')} went between MPI_Init and MPI_Finalize, until {moment(profile.until)}.{isRunning ? ' The report is updated every 1 to 5 minutes.' : ''}
+          Where the time of {count(profile.ranks, 'rank')} went between MPI_Init and MPI_Finalize, until {moment(profile.until)}.{isRunning ? ' The report is updated every minute, and after 20 minutes whenever the job has run a twentieth longer.' : ''}
           {runs && profile.since ? <> It is the latest of {runs} of MPI’s launcher, and began {moment(profile.since)}.</> : null}
         </p>
       </div>

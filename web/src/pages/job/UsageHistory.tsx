@@ -173,7 +173,7 @@ export function UsageHistory({usage, isRunning}: {usage: ReportUsage; isRunning:
         <h2 id="history-title" className="mpi-heading">Use over time</h2>
         <p className="mpi-subtle">
           {usage.pods === 1 ? 'One pod' : `The sum of ${usage.pods} pods, and the mean of shares of time`}, from {moment(usage.since)} to {moment(usage.until)} ({duration(Date.parse(usage.until) - Date.parse(usage.since))}). A
-          point is the mean of {duration(1000 * usage.pointSeconds)}.{isRunning ? ' The report is updated every 1 to 5 minutes.' : ''}
+          point is the mean of {duration(1000 * usage.pointSeconds)}.{isRunning ? ' The report is updated every minute, and after 20 minutes whenever the job has run a twentieth longer.' : ''}
         </p>
       </div>
       <div className="mpi-grid">
