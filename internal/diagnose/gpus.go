@@ -35,8 +35,8 @@ func (p *input) gpuFigures(pods []facts.Pod, figures map[string]string) {
 func gpusIdle(p *input) []Finding {
 	// worth is the share of the time, in percent, below which it is worth a finding.
 	const worth = 5
-	usage := p.Evidence.Used
-	if p.Outcome.Phase != v1alpha1.PhaseRunning || usage == nil || usage.Until.Sub(usage.Since.Time) < agentapi.RecentTime {
+	usage := p.usageOfRun(agentapi.RecentTime)
+	if usage == nil {
 		return nil
 	}
 	var pods []facts.Pod

@@ -14,8 +14,8 @@ import (
 
 // memoryGrowing warns that the memory of a pod of a running job grows towards its limit.
 func memoryGrowing(p *input) []Finding {
-	usage := p.Evidence.Used
-	if p.Outcome.Phase != v1alpha1.PhaseRunning || usage == nil {
+	usage := p.usageOfRun(0)
+	if usage == nil {
 		return nil
 	}
 	memory, pod := p.growingMemory(usage)
@@ -23,11 +23,11 @@ func memoryGrowing(p *input) []Finding {
 		return nil
 	}
 	found, grows := agentapi.GrowthOf(memory.Points, usage.PointSeconds, memory.Limit)
-	if !grows {
+	if !grows || usage.PointsSince.Add(found.From).Before(p.runStart()) {
 		return nil
 	}
 	const mib = 1 << 20
-	// The text stays the same while the growth does.
+	// Estimates differ by minutes from report to report.
 	full := usage.Until.Add(found.Left).Truncate(roundedTo).Add(roundedTo)
 	figures := map[string]string{
 		"used": exactly(found.Used * mib), "usedOf": exactly(memory.Limit * mib), "rate": exactly(int64(found.PerHour) * mib), "at": momentText(full),

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 )
@@ -28,8 +29,8 @@ func throttled(p *input) []Finding {
 func throttling(p *input) []Finding {
 	// worth is the share of the time, in thousandths, from which it is worth a finding.
 	const worth = 200
-	usage := p.Evidence.Used
-	if p.Outcome.Phase != v1alpha1.PhaseRunning || usage == nil {
+	usage := p.usageOfRun(agentapi.RecentTime / 2)
+	if usage == nil {
 		return nil
 	}
 	var pods []facts.Pod

@@ -188,3 +188,46 @@ func TestGPUsIdle(t *testing.T) {
 		}
 	}
 }
+
+// launchedAgain has the launcher's container start again so long ago. The workers go on, with their figures.
+func launchedAgain(ago time.Duration) func(*scene) {
+	return func(s *scene) {
+		s.seen.LauncherPods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "main", RestartCount: 1, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-ago))}},
+		}}
+	}
+}
+
+// TestWarningsOfAnEarlierRun: what the job used before its launcher started again is no reason for a warning.
+func TestWarningsOfAnEarlierRun(t *testing.T) {
+	ended := func(ago time.Duration) func(*scene) {
+		return func(s *scene) { s.evidence.Used.Until = metav1.NewTime(mpitest.Now.Add(-ago)) }
+	}
+	idle := func() scene { return running(2).with(gpus, recentUsage(v1alpha1.MetricGPU, 2000, 0, new(int64(0)))) }
+	throttled := func() scene { return running(2).with(recentUsage(v1alpha1.MetricThrottled, 0, 900, new(int64(900)))) }
+	growing := func() scene { return running(2).with(memoryUsed(40, 8192, leak...)) } // for an hour
+	for name, test := range map[string]struct {
+		in   scene
+		want codes.Code
+	}{
+		"idle GPUs":                             {idle().with(launchedAgain(time.Hour)), codes.GPUIdle},
+		"idle GPUs, partly before":              {idle().with(launchedAgain(9 * time.Minute)), ""},
+		"throttled":                             {throttled().with(launchedAgain(6 * time.Minute)), codes.CPUThrottled},
+		"throttled, mostly before":              {throttled().with(launchedAgain(4 * time.Minute)), ""},
+		"growing":                               {growing().with(launchedAgain(50 * time.Minute)), codes.MemoryGrowing},
+		"growing, partly before":                {growing().with(launchedAgain(20 * time.Minute)), ""},
+		"idle GPUs, not reported since":         {idle().with(launchedAgain(time.Hour), ended(2*time.Hour)), ""},
+		"throttled, not reported since":         {throttled().with(launchedAgain(time.Hour), ended(2*time.Hour)), ""},
+		"growing, not reported since the start": {growing().with(launchedAgain(time.Minute), ended(2*time.Minute)), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := codes.Code("")
+			for _, f := range test.in.findings() {
+				got = f.Code
+			}
+			if got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
