@@ -14,15 +14,14 @@ type Growth struct {
 
 // GrowthOf reports whether points have grown steadily in their second half, so that a limit is reached before the job has run three
 // times as long, and in half a day. Programs fill caches and load data at their start: a growth that slows down does not count, nor one
-// of less than ten minutes, nor of a small part of the limit. The launcher's agent finds the pod by it that reaches its limit first, and the
-// operator judges that pod.
+// of less than ten minutes, nor of a small part of the limit.
 func GrowthOf(points []int64, pointSeconds, limit int64) (Growth, bool) {
 	const (
 		fewest   = 8
 		shortest = 10 * time.Minute
 		longest  = 12 * time.Hour
-		// steady is the share of the variation that a straight line explains (R²), much is the least growth as a share of the limit.
-		steady, much = 0.9, 0.05
+		// steady is the share of the variation that a straight line explains (R²).
+		steady = 0.9
 	)
 	point := time.Duration(pointSeconds) * time.Second
 	half := len(points) / 2
@@ -35,7 +34,7 @@ func GrowthOf(points []int64, pointSeconds, limit int64) (Growth, bool) {
 	first, firstOK := fitLine(points[half:quarter])
 	last, lastOK := fitLine(points[quarter:])
 	used := line.at(width)
-	if line.r2 < steady || line.slope*width < much*float64(limit) || !firstOK || !lastOK || last.slope < 0.7*first.slope || used >= float64(limit) {
+	if line.r2 < steady || line.slope*width < muchOfLimit*float64(limit) || !firstOK || !lastOK || last.slope < 0.7*first.slope || used >= float64(limit) {
 		return Growth{}, false
 	}
 	left := (float64(limit) - used) / line.slope * float64(point)
@@ -47,6 +46,33 @@ func GrowthOf(points []int64, pointSeconds, limit int64) (Growth, bool) {
 		PerHour: line.slope * float64(time.Hour) / float64(point), Left: time.Duration(left),
 	}, true
 }
+
+// GrowthOfMemory reports whether memory has grown as GrowthOf in the whole run, or in its last hour: the points of a run of days are too coarse
+// for a growth that began an hour ago. In the last hour, memory counts only above all that the run has used before, by a small part of the
+// limit: that of many programs goes up and down. Of two growths, it returns the one that reaches the limit first; From is relative to the start
+// of the run's points. latest is nil if it is unknown. The launcher's agent finds the pod by it that reaches its limit first, and the operator
+// judges that pod.
+func GrowthOfMemory(run Window, latest *Window, limit int64) (Growth, bool) {
+	found, grows := GrowthOf(run.Points, run.Step, limit)
+	if latest == nil || len(latest.Points) < MaxLatestPoints {
+		return found, grows
+	}
+	before := int64(NoPoint)
+	for i, value := range run.Points {
+		if run.Start+int64(i+1)*run.Step <= latest.Start {
+			before = max(before, value)
+		}
+	}
+	late, growsLate := GrowthOf(latest.Points, latest.Step, limit)
+	if before == NoPoint || !growsLate || float64(late.Used-before) < muchOfLimit*float64(limit) || grows && found.Left <= late.Left {
+		return found, grows
+	}
+	late.From += time.Duration(latest.Start-run.Start) * time.Second
+	return late, true
+}
+
+// muchOfLimit is the share of a limit from which a growth counts.
+const muchOfLimit = 0.05
 
 // line is a straight line through points.
 type line struct {

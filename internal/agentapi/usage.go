@@ -48,7 +48,18 @@ const (
 	MaxUsagePoints = 120
 	MaxUsagePods   = 32
 	MaxUsageRanks  = 32
+	// MaxLatestPoints is how many points a Window has, of LatestStep each.
+	MaxLatestPoints = 60
+	LatestStep      = time.Minute
 )
+
+// Window is a part of a series: points of Step seconds, of which the first begins at Start, in seconds since 1970.
+type Window struct {
+	Start int64 `json:"start"`
+	Step  int64 `json:"step"`
+	// Points are means, oldest first, NoPoint where nothing was measured.
+	Points []int64 `json:"points"`
+}
 
 // MetricUsage is what was measured of a metric. All figures are whole numbers in the metric's unit.
 type MetricUsage struct {
@@ -62,6 +73,9 @@ type MetricUsage struct {
 	Recent *int64 `json:"recent,omitempty"`
 	// Points are means, oldest first, NoPoint where nothing was measured.
 	Points []int64 `json:"points,omitempty"`
+	// Latest are the points of the last hour of MetricMemory: those of a long job are coarse. It is nil if less was measured, and of agents of
+	// earlier versions.
+	Latest *Window `json:"latest,omitempty"`
 }
 
 // RecentTime is the time of which MetricUsage.Recent is the mean: what began hours after the start of a job, or is over, hardly changes the
@@ -76,7 +90,7 @@ type PodUsage struct {
 	// Host is the pod's host name.
 	Host string `json:"host"`
 	// Metrics have no points, but for MetricMemory of one pod of several: the one that reaches its limit first. They begin at the start
-	// of the job's, and are as long.
+	// of the job's, and are as long. Only this pod has Latest.
 	Metrics []MetricUsage `json:"metrics"`
 }
 

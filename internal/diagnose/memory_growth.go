@@ -22,7 +22,8 @@ func memoryGrowing(p *input) []Finding {
 	if memory == nil {
 		return nil
 	}
-	found, grows := agentapi.GrowthOf(memory.Points, usage.PointSeconds, memory.Limit)
+	run := agentapi.Window{Start: usage.PointsSince.Unix(), Step: usage.PointSeconds, Points: memory.Points}
+	found, grows := agentapi.GrowthOfMemory(run, p.latestMemory(pod, usage.Pods), memory.Limit)
 	if !grows || usage.PointsSince.Add(found.From).Before(p.runStart()) {
 		return nil
 	}
@@ -64,6 +65,15 @@ func (p *input) growingMemory(usage *v1alpha1.Usage) (*v1alpha1.UsageMetric, *fa
 		return memory, fullest(usage.PerPod, p.Pods)
 	}
 	return memory, nil
+}
+
+// latestMemory returns the memory of the last hour of the pod that is judged, of so many pods; nil if it is unknown.
+func (p *input) latestMemory(pod *facts.Pod, pods int32) *agentapi.Window {
+	latest := p.Evidence.LatestMemory
+	if latest == nil || pod == nil || latest.Pod != pod.Name && (latest.Pod != "" || pods != 1) {
+		return nil
+	}
+	return &latest.Window
 }
 
 // roundedTo is the precision of the time at which a limit is reached.

@@ -9,7 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
@@ -139,5 +141,45 @@ func TestMemoryGrowingWhileRunning(t *testing.T) {
 		if f.Code == codes.MemoryGrowing {
 			t.Errorf("a job that failed has the finding %+v", f)
 		}
+	}
+}
+
+// TestMemoryGrowingLate: a growth that began an hour ago in a run of a day is seen in the points of the last hour. Memory that the run has used
+// before is no growth.
+func TestMemoryGrowingLate(t *testing.T) {
+	day := func(before, level int64) func(*scene) {
+		// 96 points of a quarter of an hour. In the last two hours, memory grows by 2 GiB an hour.
+		return memoryUsed(900, 8192, series(96, func(i int) int64 { return map[bool]int64{true: level + 512*int64(i-88), false: before}[i >= 88] })...)
+	}
+	lastHour := func(pod string, level int64) func(*scene) {
+		return func(s *scene) {
+			s.evidence.LatestMemory = &jobstate.LatestMemory{Pod: pod, Window: agentapi.Window{
+				Start: mpitest.Now.Add(-time.Hour).Unix(), Step: 60, Points: series(60, func(i int) int64 { return level + 2048 + 2048*int64(i)/60 }),
+			}}
+		}
+	}
+	onlyOne := func(s *scene) {
+		u := s.evidence.Used
+		u.Pods, u.PerPod, u.Metrics[0].Limit, u.Metrics[0].Points = 1, u.PerPod[1:], 8192, u.PerPod[1].Metrics[0].Points
+		u.PerPod[0].Metrics[0].Points = nil
+	}
+	check(t, map[string]expect{"memory-growing-late": {codes.MemoryGrowing, running(2).with(day(2000, 2000), lastHour("pi-worker-1", 2000))}})
+	for name, test := range map[string]struct {
+		in   scene
+		want bool
+	}{
+		"the only pod":                {running(2).with(day(2000, 2000), onlyOne, lastHour("", 2000)), true},
+		"agents of earlier versions":  {running(2).with(day(2000, 2000)), false},
+		"another pod":                 {running(2).with(day(2000, 2000), lastHour("pi-worker-0", 2000)), false},
+		"as much as it used before":   {running(2).with(day(6500, 2000), lastHour("pi-worker-1", 2000)), false},
+		"hardly more than before":     {running(2).with(day(5800, 2000), lastHour("pi-worker-1", 2000)), false},
+		"before the launcher's start": {running(2).with(day(2000, 2000), lastHour("pi-worker-1", 2000), launchedAgain(20*time.Minute)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found := test.in.findings()
+			if got := len(found) > 0 && found[0].Code == codes.MemoryGrowing; got != test.want {
+				t.Errorf("%v, want %v: %+v", got, test.want, found)
+			}
+		})
 	}
 }

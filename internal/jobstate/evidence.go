@@ -46,10 +46,18 @@ type Evidence struct {
 	KeptLogs *v1alpha1.Logs
 	// Used is what a running job has used so far, by Usage and the job's report; nil if that is unknown.
 	Used *v1alpha1.Usage
+	// LatestMemory is the memory of one of its pods in the last hour: of the one that reaches its limit first; nil if that is unknown.
+	LatestMemory *LatestMemory
 	// Wait is how long others waited that compare with a job that waits; zero for any other.
 	Wait Wait
 	// RegistryFails is set if several other jobs cannot pull images from the registry of this one either.
 	RegistryFails bool
+}
+
+// LatestMemory is what a pod has used of memory in MiB, with the window's bounds. Pod is empty for the only pod of a job that was measured.
+type LatestMemory struct {
+	Pod string
+	agentapi.Window
 }
 
 // How much evidence is gathered for a job.

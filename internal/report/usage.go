@@ -23,6 +23,37 @@ func UsageSoFar(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence,
 	return m.usage()
 }
 
+// LatestMemory returns what agents reported of the memory of a pod in the last hour; nil if they reported none, or it makes no sense.
+func LatestMemory(job mpi.Job, seen jobstate.Observed, told *agentapi.Usage) *jobstate.LatestMemory {
+	if told == nil {
+		return nil
+	}
+	m := maker{job: job, seen: seen}
+	if told.PodCount == 1 {
+		return latestMemory("", told.Metrics)
+	}
+	for _, pod := range told.Pods {
+		if latest := latestMemory(m.podOfHost(pod.Host), pod.Metrics); latest != nil && latest.Pod != "" {
+			return latest
+		}
+	}
+	return nil
+}
+
+func latestMemory(pod string, told []agentapi.MetricUsage) *jobstate.LatestMemory {
+	for _, m := range told {
+		if m.Metric != agentapi.MetricMemory || m.Latest == nil || m.Latest.Step != int64(agentapi.LatestStep/time.Second) || len(m.Latest.Points) > agentapi.MaxLatestPoints {
+			continue
+		}
+		latest := jobstate.LatestMemory{Pod: pod, Window: agentapi.Window{Start: m.Latest.Start, Step: m.Latest.Step}}
+		for _, point := range m.Latest.Points {
+			latest.Points = append(latest.Points, max(agentapi.NoPoint, min(point, maxFigure)))
+		}
+		return &latest
+	}
+	return nil
+}
+
 // usage returns what the job used: what its agents reported last, while it ran or when its launcher ended. What was reported before is
 // kept, so that pods which ended without a report have one.
 func (m maker) usage() *v1alpha1.Usage {

@@ -225,7 +225,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	case out.Phase == v1alpha1.PhaseRunning:
 		evidence.Usage, usageAgain = r.usage.readIfDue(ctx, job, seen)
 		evidence.Cordoned = r.gatherer.Cordoned(ctx, seen)
-		evidence.Used = r.usage.usedSoFar(job, seen, previous)
+		evidence.Used, evidence.LatestMemory = r.usage.usedSoFar(job, seen, previous)
 	case previous != nil && previous.Status.CompletionTime != nil:
 		r.usage.forget(job.UID)
 	default:

@@ -117,14 +117,15 @@ func (u *usageReader) lastOf(job types.UID, now time.Time) *agentapi.Usage {
 }
 
 // usedSoFar returns what a running job has used: by what was read last, since the report of a long job is seldom written for its usage alone,
-// or else by its report. It returns nil if that is unknown, or so old that its agents may report no more.
-func (u *usageReader) usedSoFar(job mpi.Job, seen jobstate.Observed, previous *v1alpha1.JobReport) *v1alpha1.Usage {
+// or else by its report; and the memory of a pod in the last hour, which reports do not have. It returns nil if that is unknown, or so old that
+// its agents may report no more.
+func (u *usageReader) usedSoFar(job mpi.Job, seen jobstate.Observed, previous *v1alpha1.JobReport) (*v1alpha1.Usage, *jobstate.LatestMemory) {
 	state := u.stateOf(job.UID)
 	used := report.UsageSoFar(job, seen, jobstate.Evidence{Usage: state.last}, previous)
 	if used == nil || seen.Now.Sub(used.Until.Time) > u.longestAge() && seen.Now.Sub(state.first) > firstUsage {
-		return nil
+		return nil, nil
 	}
-	return used
+	return used, report.LatestMemory(job, seen, state.last)
 }
 
 // longestAge is how old the usage is at most that is used for warnings: that of a job whose last reads have failed is unknown.

@@ -208,7 +208,7 @@ func TestOutdatedUsage(t *testing.T) {
 			reader.jobs[types.UID(strconv.Itoa(i))] = usageState{}
 		}
 		previous := &v1alpha1.JobReport{Status: v1alpha1.JobReportStatus{Usage: &v1alpha1.Usage{Until: metav1.NewTime(mpitest.Now.Add(-test.age))}}}
-		if got := reader.usedSoFar(job, seen, previous); (got != nil) != test.want {
+		if got, _ := reader.usedSoFar(job, seen, previous); (got != nil) != test.want {
 			t.Errorf("%+v: %+v", test, got)
 		}
 	}

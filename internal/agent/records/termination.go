@@ -54,7 +54,7 @@ func terminationMessage(s agentapi.Summary) []byte {
 	s.Activity, s.Usage, s.Sessions = nil, nil, nil
 	message := shortened(s)
 	if used != nil {
-		s.Usage = usage.Within(*used, mostMessage-len(message)-len(`"usage":,`))
+		s.Usage = usage.Within(usage.WithoutLatest(*used), mostMessage-len(message)-len(`"usage":,`))
 		message = shortened(s)
 	}
 	if sessions == nil {

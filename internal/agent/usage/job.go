@@ -103,7 +103,9 @@ func join(hosts []agentapi.HostUsage) (agentapi.Usage, bool) {
 	hosts = slices.DeleteFunc(hosts, func(h agentapi.HostUsage) bool { return h.Usage.PodCount > 0 })
 	all := pods(hosts, job.Until)
 	if i, points := nearestLimit(hosts, job, first, last); i >= 0 {
-		all[i].Metrics[memoryOf(all[i])].Points = points
+		own, _ := find(hosts[i].Usage.Metrics, agentapi.MetricMemory)
+		memory := &all[i].Metrics[memoryOf(all[i])]
+		memory.Points, memory.Latest = points, own.Latest
 	}
 	job.Pods, job.Ranks = podsOf(all, agentapi.MaxUsagePods), ranksOf(job.Ranks, agentapi.MaxUsageRanks)
 	slices.SortStableFunc(job.Ranks, func(a, b agentapi.RankUse) int { return cmp.Compare(a.Rank, b.Rank) })
@@ -145,7 +147,7 @@ func nearestLimit(hosts []agentapi.HostUsage, job agentapi.Usage, first, last in
 		}
 		own := pointsOf(h.Usage, m, job.Step, first, last)
 		full := float64(m.Max) / float64(m.Limit)
-		growth, grows := agentapi.GrowthOf(own, job.Step, m.Limit)
+		growth, grows := agentapi.GrowthOfMemory(agentapi.Window{Start: job.Start, Step: job.Step, Points: own}, m.Latest, m.Limit)
 		if grows && growth.Left < soonest || soonest == math.MaxInt64 && (nearest < 0 || full > fullest) {
 			nearest, points, fullest = i, own, full
 			if grows {
@@ -161,7 +163,9 @@ func isWhole(h agentapi.HostUsage) bool {
 	const longest, latest, longestName, mostRanks, mostHosts = 1 << 30, 1 << 40, 253, 4096, 1 << 16
 	u := h.Usage
 	return len(h.Host) <= longestName && u.PodCount >= 0 && u.PodCount <= mostHosts && isWholeProfile(u.Profile) && len(u.Ranks) <= mostRanks && u.Since >= 0 && u.Step > 0 && u.Step < longest && u.Start >= 0 && u.Start < latest && u.Start%u.Step == 0 && u.Until >= u.Since && u.Until < latest &&
-		!slices.ContainsFunc(u.Metrics, func(m agentapi.MetricUsage) bool { return len(m.Points) > agentapi.MaxUsagePoints })
+		!slices.ContainsFunc(u.Metrics, func(m agentapi.MetricUsage) bool {
+			return len(m.Points) > agentapi.MaxUsagePoints || m.Latest != nil && (len(m.Latest.Points) > agentapi.MaxLatestPoints || m.Latest.Step != latestStep)
+		})
 }
 
 // span returns the numbers of the first and the last point of the sum.
@@ -193,6 +197,9 @@ func sum(hosts []agentapi.HostUsage, metric agentapi.Metric, job agentapi.Usage,
 			total.Limit += m.Limit
 		}
 		total.Mean, total.P95, total.Max = m.Mean, m.P95, max(total.Max, m.Max)
+		if len(hosts) == 1 {
+			total.Latest = m.Latest
+		}
 		for i, value := range coarse(h.Usage, m, job.Step, first, last) {
 			if value.seconds > 0 {
 				share := presence(h, job, (first+int64(i))*job.Step)
@@ -266,11 +273,7 @@ func coarse(u agentapi.Usage, m agentapi.MetricUsage, step, first, last int64) [
 // pointsOf returns a metric's points in those of another length, as they are reported.
 func pointsOf(u agentapi.Usage, m agentapi.MetricUsage, step, first, last int64) (points []int64) {
 	for _, w := range coarse(u, m, step, first, last) {
-		value := int64(agentapi.NoPoint)
-		if w.seconds > 0 {
-			value = round(w.sum / w.seconds)
-		}
-		points = append(points, value)
+		points = append(points, pointOf(&w))
 	}
 	return points
 }
@@ -296,7 +299,7 @@ func pods(hosts []agentapi.HostUsage, until int64) []agentapi.PodUsage {
 		for _, metric := range podMetrics {
 			m, is := find(h.Usage.Metrics, metric)
 			if is && (m.Max > 0 || isAlwaysKept(metric)) {
-				m.Points = nil
+				m.Points, m.Latest = nil, nil
 				if isSilent(h, until) {
 					m.Recent = nil
 				}
@@ -391,6 +394,22 @@ func Within(u agentapi.Usage, bytes int) *agentapi.Usage {
 	return nil
 }
 
+// WithoutLatest returns a job's usage without the points of the last hour, which are of use while the job runs.
+func WithoutLatest(u agentapi.Usage) agentapi.Usage {
+	without := func(metrics []agentapi.MetricUsage) []agentapi.MetricUsage {
+		metrics = slices.Clone(metrics)
+		for i := range metrics {
+			metrics[i].Latest = nil
+		}
+		return metrics
+	}
+	u.Metrics, u.Pods = without(u.Metrics), slices.Clone(u.Pods)
+	for i, pod := range u.Pods {
+		u.Pods[i].Metrics = without(pod.Metrics)
+	}
+	return u
+}
+
 // withPoints returns a usage with at most a number of points.
 func withPoints(u agentapi.Usage, most int) agentapi.Usage {
 	hosts, step := []agentapi.HostUsage{{Usage: u}}, u.Step
@@ -405,6 +424,9 @@ func withPoints(u agentapi.Usage, most int) agentapi.Usage {
 			metrics[i].Points = nil
 			if most > 0 && len(m.Points) > 0 {
 				metrics[i].Points = pointsOf(u, m, step, first, last)
+			}
+			if most < agentapi.MaxLatestPoints {
+				metrics[i].Latest = nil
 			}
 		}
 		return metrics

@@ -23,6 +23,8 @@ type Series struct {
 	since, to   time.Time
 	// recent are the samples of the last agentapi.RecentTime.
 	recent []Sample
+	// latest is the memory of the last hour, by the number of the point of agentapi.LatestStep.
+	latest map[int64]*weighted
 }
 
 // weighted is a sum of values by the seconds for which each applied.
@@ -40,6 +42,7 @@ func (s *Series) Add(sample Sample, limits map[agentapi.Metric]int64) {
 	}
 	if s.metrics == nil {
 		s.step, s.metrics, s.since = int64(Period/time.Second), map[agentapi.Metric]*distribution{}, sample.From
+		s.latest = map[int64]*weighted{}
 		s.first = floor(sample.From.Unix(), s.step)
 	}
 	s.to, s.limits = sample.To, maps.Clone(limits)
@@ -59,6 +62,7 @@ func (s *Series) Add(sample Sample, limits map[agentapi.Metric]int64) {
 		}
 		from = end
 	}
+	s.addLatest(sample)
 	for metric, value := range sample.Values {
 		if s.metrics[metric] == nil {
 			s.metrics[metric] = &distribution{}
@@ -69,6 +73,50 @@ func (s *Series) Add(sample Sample, limits map[agentapi.Metric]int64) {
 	for !s.recent[0].To.After(s.to.Add(-agentapi.RecentTime)) {
 		s.recent = s.recent[1:]
 	}
+}
+
+// latestStep is agentapi.LatestStep in seconds.
+const latestStep = int64(agentapi.LatestStep / time.Second)
+
+// addLatest adds the memory of a sample to the last hour.
+func (s *Series) addLatest(sample Sample) {
+	value, measured := sample.Values[agentapi.MetricMemory]
+	for from, to := seconds(sample.From), seconds(sample.To); measured && from < to; {
+		number := floor(int64(math.Floor(from)), latestStep)
+		end := min(to, float64((number+1)*latestStep))
+		if s.latest[number] == nil {
+			s.latest[number] = &weighted{}
+		}
+		s.latest[number].add(value, end-from)
+		from = end
+	}
+	maps.DeleteFunc(s.latest, func(number int64, _ *weighted) bool { return number < s.firstOfLatest() })
+}
+
+// firstOfLatest returns the number of the first point of the last hour.
+func (s *Series) firstOfLatest() int64 {
+	return floor(int64(math.Ceil(seconds(s.to)))-1, latestStep) - agentapi.MaxLatestPoints + 1
+}
+
+// window returns the memory of the last hour; nil if there was less.
+func (s *Series) window() *agentapi.Window {
+	first := s.firstOfLatest()
+	if s.since.Unix() > first*latestStep {
+		return nil
+	}
+	w := &agentapi.Window{Start: first * latestStep, Step: latestStep}
+	for number := first; number < first+agentapi.MaxLatestPoints; number++ {
+		w.Points = append(w.Points, pointOf(s.latest[number]))
+	}
+	return w
+}
+
+// pointOf returns the mean of a point; agentapi.NoPoint if nothing was measured.
+func pointOf(w *weighted) int64 {
+	if w == nil || w.seconds <= 0 {
+		return agentapi.NoPoint
+	}
+	return round(w.sum / w.seconds)
 }
 
 // recently returns the mean of a metric in the last agentapi.RecentTime; nil if it was measured for less than half of it.
@@ -125,11 +173,10 @@ func (s *Series) Usage() (agentapi.Usage, bool) {
 		}
 		m := agentapi.MetricUsage{Metric: metric, Mean: round(all.mean()), P95: round(all.quantile(0.95)), Max: round(all.most), Limit: s.limits[metric]}
 		for _, point := range s.points {
-			value := int64(agentapi.NoPoint)
-			if w := point[metric]; w != nil {
-				value = round(w.sum / w.seconds)
-			}
-			m.Points = append(m.Points, value)
+			m.Points = append(m.Points, pointOf(point[metric]))
+		}
+		if metric == agentapi.MetricMemory {
+			m.Latest = s.window()
 		}
 		if slices.Contains(agentapi.RecentMetrics(), metric) {
 			m.Recent = s.recently(metric)

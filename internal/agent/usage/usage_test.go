@@ -395,6 +395,61 @@ func TestPointsOfAPodStayWithThoseOfTheJob(t *testing.T) {
 	}
 }
 
+// TestLeakOfTheLastHours: a leak that begins late in a long run is seen before the limit is reached, and memory that goes up and down, or stays,
+// is none at any time. Of several hosts, only the one that leaks has the points of the last hour; the launcher's last message has none.
+func TestLeakOfTheLastHours(t *testing.T) {
+	t.Parallel()
+	const day, limit = 24 * 60, 8192 // in minutes and MiB
+	for name, test := range map[string]struct {
+		memory func(minute int) float64
+		want   bool
+	}{
+		"flat for 22 hours, then a leak":     {func(minute int) float64 { return 2000 + 2000*max(0, float64(minute)-22*60)/60 }, true},
+		"flat":                               {func(minute int) float64 { return 7000 + float64(minute%2) }, false},
+		"up and down, by hours":              {func(minute int) float64 { return 2000 + 5000*float64(minute%180)/180 }, false},
+		"up and down, by a quarter of a day": {func(minute int) float64 { return 1000 + 5000*float64(minute%360)/360 }, false},
+		"up and down, by minutes":            {func(minute int) float64 { return 6000 + 100*float64(minute%17) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var host, steady usage.Series
+			found := -1
+			begin := time.Date(2026, 1, 2, 10, 0, 5, 0, time.UTC)
+			for minute := range day {
+				from := begin.Add(time.Duration(minute) * time.Minute)
+				for series, memory := range map[*usage.Series]float64{&host: test.memory(minute), &steady: 5000} {
+					series.Add(usage.Sample{From: from, To: from.Add(time.Minute), Values: map[agentapi.Metric]float64{agentapi.MetricMemory: memory}}, map[agentapi.Metric]int64{agentapi.MetricMemory: limit})
+				}
+				if minute < 13*60 || minute%5 > 0 || found >= 0 {
+					continue // what is not known yet may look like a leak
+				}
+				a, _ := host.Usage()
+				b, _ := steady.Usage()
+				job, _ := usage.Job([]agentapi.HostUsage{{Host: "a", Usage: b}, {Host: "b", Usage: a}})
+				for _, pod := range job.Pods {
+					m := pod.Metrics[0]
+					if (m.Latest != nil) != (len(m.Points) > 0) {
+						t.Fatalf("pod %s has the points %v, and of the last hour %v", pod.Host, m.Points, m.Latest)
+					}
+					if _, grows := agentapi.GrowthOfMemory(agentapi.Window{Start: job.Start, Step: job.Step, Points: m.Points}, m.Latest, m.Limit); grows {
+						if found = minute; pod.Host != "b" {
+							t.Errorf("pod %s leaks", pod.Host)
+						}
+					}
+				}
+				for _, pod := range usage.WithoutLatest(job).Pods {
+					if pod.Metrics[0].Latest != nil {
+						t.Error("the last message has the points of the last hour")
+					}
+				}
+			}
+			if (found >= 0) != test.want || test.want && (found < 22*60+30 || found > 23*60+30) {
+				t.Errorf("a leak is seen after %d minutes, want one: %v", found, test.want)
+			}
+		})
+	}
+}
+
 // TestUnusedGPUs: GPUs that were never used are reported, and the recent use of a pod that no longer reports is unknown.
 func TestUnusedGPUs(t *testing.T) {
 	t.Parallel()
