@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strconv"
 	"sync/atomic"
@@ -55,6 +56,10 @@ func FromEnvironment(ctx context.Context) (*Tracing, error) {
 	default:
 		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER: %q is not supported; use otlp or none", name)
 	}
+	shown, err := withoutSecrets(endpoint)
+	if err != nil {
+		return nil, err
+	}
 	logger := log.Log.WithName("tracing")
 	otel.SetLogger(logger)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Error(err, "OpenTelemetry") }))
@@ -62,8 +67,18 @@ func FromEnvironment(ctx context.Context) (*Tracing, error) {
 	if err != nil {
 		return nil, err
 	}
-	logger.Info("traces are sent", "endpoint", endpoint)
+	logger.Info("traces are sent", "endpoint", shown)
 	return New(ctx, exporter)
+}
+
+// withoutSecrets returns an endpoint without what may be a secret in it: its user, password and query. Its errors do not contain it.
+func withoutSecrets(endpoint string) (string, error) {
+	at, err := url.Parse(endpoint)
+	if err != nil {
+		return "", errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: is not a URL; use one such as https://collector.observability.svc:4318")
+	}
+	at.User, at.RawQuery = nil, ""
+	return at.String(), nil
 }
 
 // newExporter returns an exporter that the environment configures. It connects in the background.

@@ -6,15 +6,18 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -81,6 +84,27 @@ func TestUnsupported(t *testing.T) {
 				t.Errorf("%s=%s is accepted", key, value)
 			}
 		})
+	}
+}
+
+// TestEndpointIsLoggedWithoutSecrets: the user, password and query of the endpoint do not appear in the log or in an error.
+func TestEndpointIsLoggedWithoutSecrets(t *testing.T) {
+	var logged strings.Builder
+	log.SetLogger(funcr.New(func(prefix, args string) { logged.WriteString(prefix + " " + args + "\n") }, funcr.Options{}))
+	for endpoint, want := range map[string]string{
+		"https://ops:s3cret@127.0.0.1:4318": "https://127.0.0.1:4318", "https://127.0.0.1:4318/v1?token=s3cret": "https://127.0.0.1:4318/v1",
+		"https://ops:s3cret@127.0.0.1:4318/%zz": "",
+	} {
+		logged.Reset()
+		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+		tr, err := tracing.FromEnvironment(t.Context())
+		tr.Close()
+		if (err != nil) != (want == "") || err != nil && strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", endpoint, err)
+		}
+		if got := logged.String(); strings.Contains(got, "s3cret") || !strings.Contains(got, want) {
+			t.Errorf("%s: the log has %s", endpoint, got)
+		}
 	}
 }
 
