@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,13 +40,15 @@ class Tensor:
         return 0.25
 
 
+TRAIN_JOB = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "JOB_COMPLETION_INDEX": "0"}
+IN_A_POD = "# Kubernetes-managed hosts file.\n127.0.0.1 localhost\n"
 IN_A_JOB = {"K_MPI_JOB_ROLE": "worker", "OMPI_COMM_WORLD_RANK": "0"}
 
 
 def printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, env: dict[str, str], **values: Any
 ) -> str:
-    for name in (*_report.RANK_VARIABLES, _report.ROLE_VARIABLE):
+    for name in (*_report.RANK_VARIABLES, *_report.JOB_VARIABLES, _report.POD_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     for name, value in env.items():
         monkeypatch.setenv(name, value)
@@ -71,16 +74,40 @@ def test_rank_0_prints_a_line_that_is_read_as_by_the_operator(capsys: Any, monke
         ({"K_MPI_JOB_ROLE": "worker", "OMPI_COMM_WORLD_RANK": "1"}, False),
         ({"K_MPI_JOB_ROLE": "worker"}, False),
         ({"K_MPI_JOB_ROLE": "launcher"}, True),
-        ({"PMI_RANK": "0"}, True),
-        ({"PMI_RANK": "3"}, False),
-        ({"OMPI_COMM_WORLD_RANK": "0", "TORCHELASTIC_RUN_ID": "1", "RANK": "0"}, True),
-        ({"OMPI_COMM_WORLD_RANK": "0", "TORCHELASTIC_RUN_ID": "1", "RANK": "3"}, False),
-        ({"OMPI_COMM_WORLD_RANK": "1", "TORCHELASTIC_RUN_ID": "1", "RANK": "0"}, True),
-        ({"OMPI_COMM_WORLD_RANK": "1", "RANK": "0"}, False),
-        ({"RANK": "0", "WORLD_SIZE": "2"}, True),
+        (TRAIN_JOB | {"PMI_RANK": "0"}, True),
+        (TRAIN_JOB | {"PMI_RANK": "3"}, False),
+        (TRAIN_JOB | {"OMPI_COMM_WORLD_RANK": "0", "TORCHELASTIC_RUN_ID": "1", "RANK": "0"}, True),
+        (TRAIN_JOB | {"OMPI_COMM_WORLD_RANK": "0", "TORCHELASTIC_RUN_ID": "1", "RANK": "3"}, False),
+        (TRAIN_JOB | {"OMPI_COMM_WORLD_RANK": "1", "TORCHELASTIC_RUN_ID": "1", "RANK": "0"}, True),
+        (TRAIN_JOB | {"OMPI_COMM_WORLD_RANK": "1", "RANK": "0"}, False),
+        ({"JOB_COMPLETION_INDEX": "0", "RANK": "0", "WORLD_SIZE": "2"}, True),
+        ({"MPI_AGENT_KEY": "/etc/mpi-agent/id_rsa", "PMIX_RANK": "0"}, True),
+        # Outside of a job: mpirun and torchrun on a workstation, and in a workbench.
+        ({"PMI_RANK": "0"}, False),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, False),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1", "OMPI_COMM_WORLD_RANK": "0"}, False),
     ],
 )
 def test_only_one_process_of_a_job_prints(capsys: Any, monkeypatch: Any, env: dict[str, str], prints: bool) -> None:
+    monkeypatch.setattr(_report, "HOSTS_FILE", "/does/not/exist")
+    assert bool(printed(capsys, monkeypatch, env, step=1, loss=0.5)) is prints
+
+
+@pytest.mark.parametrize(
+    ("env", "hosts", "prints"),
+    [
+        ({"OMPI_COMM_WORLD_RANK": "0"}, IN_A_POD, True),
+        ({"OMPI_COMM_WORLD_RANK": "1"}, IN_A_POD, False),
+        ({"OMPI_COMM_WORLD_RANK": "0", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}, IN_A_POD, False),
+        ({"OMPI_COMM_WORLD_RANK": "0"}, "127.0.0.1 localhost\n", False),
+        ({"OMPI_COMM_WORLD_RANK": "0"}, "", False),
+    ],
+)
+def test_rank_0_that_sshd_started_prints(
+    capsys: Any, monkeypatch: Any, tmp_path: Path, env: dict[str, str], hosts: str, prints: bool
+) -> None:
+    (tmp_path / "hosts").write_text(hosts)
+    monkeypatch.setattr(_report, "HOSTS_FILE", str(tmp_path / "hosts"))
     assert bool(printed(capsys, monkeypatch, env, step=1, loss=0.5)) is prints
 
 

@@ -14,6 +14,12 @@ from typing import SupportsFloat
 # The variables in which launchers pass the rank of a process: Open MPI, PMIx, MPICH and Intel MPI, and torchrun.
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "RANK")
 ROLE_VARIABLE = "K_MPI_JOB_ROLE"
+# The variables of which each container of a job has one: those of MPIJobs, of TrainJobs with MPI, and of all TrainJobs,
+# whose pods are those of indexed Jobs.
+JOB_VARIABLES = (ROLE_VARIABLE, "MPI_AGENT_KEY", "JOB_COMPLETION_INDEX")
+# The kubelet sets this one in every container, and writes this file.
+POD_VARIABLE = "KUBERNETES_SERVICE_HOST"
+HOSTS_FILE = "/etc/hosts"
 NAME = re.compile(r"[a-z][a-z0-9_]{0,31}", re.ASCII)
 
 _lock = threading.Lock()
@@ -58,12 +64,30 @@ def report(
 
 
 def prints(environment: Mapping[str, str]) -> bool:
-    """Return whether the process is the one of its job that reports: rank 0, or a launcher without ranks."""
+    """Return whether the process is the one of a job that reports: rank 0, or a launcher without ranks."""
+    if not _is_in_job(environment):
+        return False
     # Under torchrun, the variables of the mpirun that has started it are those of another process.
     for variable in ("RANK",) if environment.get("TORCHELASTIC_RUN_ID") else RANK_VARIABLES:
         if rank := environment.get(variable):
             return rank == "0"
     return environment.get(ROLE_VARIABLE) == "launcher"
+
+
+def _is_in_job(environment: Mapping[str, str]) -> bool:
+    """Return whether the process runs in a pod of a job."""
+    if any(variable in environment for variable in JOB_VARIABLES):
+        return True
+    # What sshd starts for a rank has no variables of the container.
+    return POD_VARIABLE not in environment and _is_in_pod()
+
+
+def _is_in_pod() -> bool:
+    try:
+        with open(HOSTS_FILE, encoding="utf-8", errors="replace") as hosts:
+            return hosts.readline().startswith("# Kubernetes-managed hosts file")
+    except OSError:
+        return False
 
 
 def _number(value: object) -> float | int | str | None:
