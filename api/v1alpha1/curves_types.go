@@ -46,6 +46,9 @@ type TrainingCurve struct {
 	// notFiniteAt is the place of the first value that is NaN or infinite.
 	// +optional
 	NotFiniteAt *int64 `json:"notFiniteAt,omitempty"`
+	// notFiniteCount is how many values in a row were NaN or infinite, up to the latest one.
+	// +optional
+	NotFiniteCount int32 `json:"notFiniteCount,omitempty"`
 }
 
 // CurveAxis is what the points of a curve are numbered by.

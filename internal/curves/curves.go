@@ -119,13 +119,22 @@ func place(number float64) (int64, bool) {
 // add adds a value. A program that goes back has started again, from a checkpoint: what follows replaces what it had reached.
 func add(curve *v1alpha1.TrainingCurve, at int64, value float64) {
 	if cut, _ := slices.BinarySearch(curve.At, at); cut < len(curve.At) {
+		if curve.At[len(curve.At)-1] > at {
+			curve.NotFiniteCount = 0
+		}
 		curve.At, curve.Values = curve.At[:cut], curve.Values[:cut]
 		if curve.NotFiniteAt != nil && *curve.NotFiniteAt >= at {
 			curve.NotFiniteAt = nil
 		}
 	}
-	if !isFinite(value) && curve.NotFiniteAt == nil {
+	switch {
+	case isFinite(value):
+		curve.NotFiniteCount = 0
+	case curve.NotFiniteAt == nil:
 		curve.NotFiniteAt = &at
+		fallthrough
+	default:
+		curve.NotFiniteCount = min(curve.NotFiniteCount, math.MaxInt32-1) + 1
 	}
 	appendPoint(curve, at, text(value))
 	for len(curve.At) > MaxPoints {

@@ -2,6 +2,7 @@ package curves_test
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -20,6 +21,10 @@ func at(seconds int, step, epoch, loss float64) curves.Line {
 }
 
 var none = math.NaN()
+
+func lossOf(name string, value float64) []curves.Figure {
+	return []curves.Figure{{Name: name, Value: value}}
+}
 
 func TestAdd(t *testing.T) {
 	t.Parallel()
@@ -47,6 +52,9 @@ func TestAdd(t *testing.T) {
 			all := curves.Add(nil, test.lines)
 			want := []v1alpha1.TrainingCurve{{Name: "loss", By: test.by, Width: 1, At: test.at, Values: test.values, NotFiniteAt: test.broken}}
 			got := all.Figures
+			for i := len(test.values) - 1; test.broken != nil && i >= 0 && test.at[i] >= *test.broken; i-- {
+				want[0].NotFiniteCount++
+			}
 			got[0].Offset, got[0].Epoch = 0, 0
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("curves (-want +got):\n%s", diff)
@@ -132,34 +140,66 @@ func TestFindDivergence(t *testing.T) {
 		lines     []curves.Line
 		diverges  bool
 		notFinite string
+		// since is the place of the first value that is not a number.
+		since int64
 	}{
-		"falls":                {series(300, falling), false, ""},
-		"NaN":                  {series(50, until(40, func(int) float64 { return none })), true, "NaN"},
-		"NaN at once":          {series(3, func(int) float64 { return none }), true, "NaN"},
-		"infinite":             {series(50, until(40, func(int) float64 { return math.Inf(1) })), true, "Inf"},
-		"NaN, and goes on":     {series(60, func(i int) float64 { return map[bool]float64{true: none, false: falling(i)}[i == 20] }), false, ""},
-		"grows":                {series(100, until(60, func(i int) float64 { return 0.3 * math.Pow(1.2, float64(i-60)) })), true, ""},
-		"grows a little":       {series(100, until(60, func(i int) float64 { return 0.3 + float64(i-60)/100 })), false, ""},
-		"an outlier":           {series(100, func(i int) float64 { return map[bool]float64{true: 99, false: falling(i)}[i%30 == 29] }), false, ""},
-		"too few":              {series(19, func(i int) float64 { return math.Exp(float64(i)) }), false, ""},
-		"grows from the start": {series(40, func(i int) float64 { return math.Exp(float64(i) / 5) }), true, ""},
-		"negative":             {series(40, func(i int) float64 { return -math.Exp(float64(i) / 5) }), false, ""},
-		"negative, then grows": {series(40, func(i int) float64 { return float64(i*i) - 10 }), false, ""},
+		"falls":                {series(300, falling), false, "", 0},
+		"NaN":                  {series(50, until(40, func(int) float64 { return none })), true, "NaN", 400},
+		"NaN for long":         {series(900, until(40, func(int) float64 { return none })), true, "NaN", 400},
+		"NaN at once":          {series(3, func(int) float64 { return none }), true, "NaN", 0},
+		"infinite":             {series(50, until(40, func(int) float64 { return math.Inf(1) })), true, "Inf", 400},
+		"NaN, and goes on":     {series(60, func(i int) float64 { return map[bool]float64{true: none, false: falling(i)}[i == 20] }), false, "", 0},
+		"NaN in one step":      {series(41, until(40, func(int) float64 { return none })), false, "", 0},
+		"NaN in two steps":     {series(42, until(40, func(int) float64 { return none })), false, "", 0},
+		"NaN a moment ago":     {series(46, until(40, func(i int) float64 { return map[bool]float64{true: none, false: falling(i)}[i < 45] })), false, "", 0},
+		"NaN now and then":     {series(99, func(i int) float64 { return map[bool]float64{true: none, false: falling(i)}[i%3 == 2] }), false, "", 0},
+		"NaN again":            {series(60, func(i int) float64 { return map[bool]float64{true: none, false: falling(i)}[i == 20 || i >= 50] }), true, "NaN", 500},
+		"grows":                {series(100, until(60, func(i int) float64 { return 0.3 * math.Pow(1.2, float64(i-60)) })), true, "", 0},
+		"grows a little":       {series(100, until(60, func(i int) float64 { return 0.3 + float64(i-60)/100 })), false, "", 0},
+		"an outlier":           {series(100, func(i int) float64 { return map[bool]float64{true: 99, false: falling(i)}[i%30 == 29] }), false, "", 0},
+		"too few":              {series(19, func(i int) float64 { return math.Exp(float64(i)) }), false, "", 0},
+		"grows from the start": {series(40, func(i int) float64 { return math.Exp(float64(i) / 5) }), true, "", 0},
+		"negative":             {series(40, func(i int) float64 { return -math.Exp(float64(i) / 5) }), false, "", 0},
+		"negative, then grows": {series(40, func(i int) float64 { return float64(i*i) - 10 }), false, "", 0},
+		"NaN in lines of the same second": {slices.Concat(series(9, falling), []curves.Line{
+			{Time: begin.Add(20 * time.Second), Step: none, Epoch: none, Figures: lossOf("g_loss", 1)}, {Time: begin.Add(21 * time.Second), Step: none, Epoch: none, Figures: lossOf("g_loss", none)},
+			{Time: begin.Add(21300 * time.Millisecond), Step: none, Epoch: none, Figures: lossOf("g_loss", none)}, {Time: begin.Add(21600 * time.Millisecond), Step: none, Epoch: none, Figures: lossOf("g_loss", none)},
+		}), true, "NaN", begin.Unix() + 21},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			found, diverges := curves.FindDivergence(curves.Add(nil, test.lines))
-			if diverges != test.diverges || found.NotFinite != test.notFinite {
+			all := curves.Add(nil, test.lines)
+			found, diverges := curves.FindDivergence(all, all.Until.Time)
+			if diverges != test.diverges || found.NotFinite != test.notFinite || found.At != test.since {
 				t.Errorf("found %t, %+v", diverges, found)
 			}
 		})
 	}
-	if _, diverges := curves.FindDivergence(nil); diverges {
+	// A program that prints nothing after a loss that is not a number, or has ended, does not go on.
+	one := curves.Add(nil, series(41, until(40, func(int) float64 { return none })))
+	for now, want := range map[time.Time]bool{one.Until.Add(time.Minute): false, one.Until.Add(3 * time.Minute): true, {}: true} {
+		if found, diverges := curves.FindDivergence(one, now); diverges != want || diverges && found.At != 400 {
+			t.Errorf("at %s: found %t, %+v", now, diverges, found)
+		}
+	}
+	// The losses of critics and discriminators grow by design, and are numbers.
+	for name, want := range map[string]bool{"loss": true, "train_loss": true, "val_loss": true, "eval_loss": true, "value_loss": false, "critic_loss": false, "d_loss": false} {
+		for _, grows := range []bool{true, false} {
+			lines := series(40, func(i int) float64 { return map[bool]float64{true: math.Exp(float64(i) / 5), false: none}[grows] })
+			for i := range lines {
+				lines[i].Figures[0].Name = name
+			}
+			if found, diverges := curves.FindDivergence(curves.Add(nil, lines), begin); diverges != (want || !grows) {
+				t.Errorf("%s, which grows: %t: found %t, %+v", name, grows, diverges, found)
+			}
+		}
+	}
+	if _, diverges := curves.FindDivergence(nil, begin); diverges {
 		t.Error("no curves diverge")
 	}
 	accuracy := at(0, 1, none, none)
 	accuracy.Figures[0].Name = "accuracy"
-	if _, diverges := curves.FindDivergence(curves.Add(nil, []curves.Line{accuracy})); diverges {
+	if _, diverges := curves.FindDivergence(curves.Add(nil, []curves.Line{accuracy}), begin); diverges {
 		t.Error("an accuracy diverges")
 	}
 }

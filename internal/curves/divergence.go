@@ -3,7 +3,9 @@ package curves
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 )
@@ -11,7 +13,7 @@ import (
 // Divergence is a loss that is not a number, or has become much larger than it was.
 type Divergence struct {
 	Curve v1alpha1.TrainingCurve
-	// NotFinite is the value that is not a number, and At its place; "" if the loss has grown.
+	// NotFinite is the value that is not a number, and At the place of the first one in a row; "" if the loss has grown.
 	NotFinite string
 	At        int64
 	// Least and Latest are points of a loss that has grown.
@@ -24,16 +26,23 @@ type Point struct {
 	Value float64
 }
 
-// FindDivergence returns the first loss that diverges; false if none does.
-func FindDivergence(all *v1alpha1.TrainingCurves) (Divergence, bool) {
+// growing are the names of losses that do not grow by design. Those of critics and discriminators do.
+var growing = []string{"loss", "train_loss", "training_loss", "val_loss", "valid_loss", "validation_loss", "eval_loss", "test_loss"}
+
+// FindDivergence returns the first loss that diverges; false if none does. now is the time at which a program runs on, zero if it has ended.
+func FindDivergence(all *v1alpha1.TrainingCurves, now time.Time) (Divergence, bool) {
 	if all == nil {
 		return Divergence{}, false
 	}
+	isLast := now.IsZero() || now.Sub(all.Until.Time) >= longPause
 	for _, curve := range all.Figures {
 		if curve.Name != "loss" && !strings.HasSuffix(curve.Name, "_loss") {
 			continue
 		}
-		if found, diverges := divergenceOf(curve); diverges {
+		if found, isNone := isNotFinite(curve, isLast); isNone {
+			return found, true
+		}
+		if found, grows := growth(curve); grows && slices.Contains(growing, curve.Name) {
 			return found, true
 		}
 	}
@@ -47,21 +56,35 @@ const (
 	fewest = 4 * window
 	// muchMore is how much a loss is above its least level, and moreThanAtStart how much above its first one.
 	muchMore, moreThanAtStart = 3, 1.5
+	// manyNotFinite is from how many values in a row a loss is not a number, and longPause after what time one is enough: programs with mixed
+	// precision leave out a step whose loss is not a number, and go on.
+	manyNotFinite, longPause = 3, 2 * time.Minute
 )
 
-func divergenceOf(curve v1alpha1.TrainingCurve) (Divergence, bool) {
+// isNotFinite reports whether the latest values of a loss are no numbers. isLast is whether no other is expected soon.
+func isNotFinite(curve v1alpha1.TrainingCurve, isLast bool) (Divergence, bool) {
 	values := Values(curve)
+	first := len(values)
+	for first > 0 && !isFinite(values[first-1]) {
+		first--
+	}
+	if first == len(values) || curve.NotFiniteCount < manyNotFinite && !isLast {
+		return Divergence{}, false
+	}
+	found := Divergence{Curve: curve, NotFinite: notFiniteValue(curve, first), At: curve.At[first]}
+	// Points are left out: the first of the values is that place, unless there was a number since.
+	if at := curve.NotFiniteAt; at != nil && (first == 0 || *at > curve.At[first-1]) {
+		found.At = *at
+	}
+	return found, true
+}
+
+// growth reports whether a loss has become much larger than it was.
+func growth(curve v1alpha1.TrainingCurve) (Divergence, bool) {
 	var points []Point
-	for i, value := range values {
+	for i, value := range Values(curve) {
 		if isFinite(value) {
 			points = append(points, Point{curve.At[i], value})
-		}
-	}
-	if at := curve.NotFiniteAt; at != nil {
-		// Programs with mixed precision leave out a step whose loss is not a number, and go on.
-		later := slices.IndexFunc(points, func(p Point) bool { return p.At > *at })
-		if later < 0 || len(points)-later < window || !isFinite(values[len(values)-1]) {
-			return Divergence{Curve: curve, NotFinite: notFiniteValue(curve), At: *at}, true
 		}
 	}
 	if len(points) < fewest {
@@ -94,14 +117,10 @@ func level(points []Point) Point {
 	return sorted[len(sorted)/2]
 }
 
-// notFiniteValue returns the first value of a curve that is not a number; NaN if it has been left out.
-func notFiniteValue(curve v1alpha1.TrainingCurve) string {
-	for i, value := range Values(curve) {
-		if math.IsInf(value, 0) {
-			return curve.Values[i]
-		} else if math.IsNaN(value) {
-			break
-		}
+// notFiniteValue returns the value of a point that is not a number.
+func notFiniteValue(curve v1alpha1.TrainingCurve, point int) string {
+	if value, err := strconv.ParseFloat(curve.Values[point], 64); err == nil && math.IsInf(value, 0) {
+		return curve.Values[point]
 	}
 	return "NaN"
 }

@@ -15,7 +15,11 @@ func trainingDiverged(p *input) []Finding {
 	if p.Outcome.Phase != v1alpha1.PhaseRunning && p.Outcome.Phase != v1alpha1.PhaseSucceeded {
 		return nil
 	}
-	found, diverges := curves.FindDivergence(p.Evidence.Curves)
+	now := p.Seen.Now
+	if p.Outcome.Phase == v1alpha1.PhaseSucceeded {
+		now = time.Time{}
+	}
+	found, diverges := curves.FindDivergence(p.Evidence.Curves, now)
 	if !diverges {
 		return nil
 	}

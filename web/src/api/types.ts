@@ -2416,6 +2416,7 @@ export interface components {
             epoch?: number;
             name: string;
             notFiniteAt?: number;
+            notFiniteCount?: number;
             offset?: number;
             values?: string[];
             width: number;

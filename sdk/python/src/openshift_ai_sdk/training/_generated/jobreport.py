@@ -183,6 +183,8 @@ class Figure(Received):
     """Name is the name of the figure, such as loss."""
     not_finite_at: int | None = Field(default=None, alias="notFiniteAt")
     """NotFiniteAt is the place of the first value that is NaN or infinite."""
+    not_finite_count: int | None = Field(default=None, alias="notFiniteCount")
+    """NotFiniteCount is how many values in a row were NaN or infinite, up to the latest one."""
     offset: int | None = None
     """Offset is what is added to a step if the program counts the steps of each epoch from the start."""
     values: list[str] = Field(default_factory=list)
