@@ -10,6 +10,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/report"
 )
 
 const (
@@ -26,7 +27,7 @@ var (
 	queuedDesc       = gauge("training_operator_mpijob_queued_total", "MPIJobs that wait: for a queue, or until all of their pods have a machine. Suspended ones are not among them.", "namespace")
 	jobsRunningDesc  = gauge("mpijob_jobs_running", "MPI jobs of all kinds whose launcher and all of whose workers run.", "namespace", "kind")
 	jobsQueuedDesc   = gauge("mpijob_jobs_queued", "MPI jobs of all kinds that wait: for a queue, or until all of their pods have a machine. Suspended ones are not among them.", "namespace", "kind")
-	findingsDesc     = gauge("mpijob_findings", "Unfinished MPI jobs by the code of the first finding in their JobReport; jobs without a finding are not among them.", "namespace", "code")
+	findingsDesc     = gauge("mpijob_findings", "Unfinished MPI jobs by the codes of the findings in their JobReport, each code once per job; jobs without a finding are not among them.", "namespace", "code")
 	queueWaitingDesc = gauge("mpijob_queue_waiting_jobs", "MPI jobs that wait in a queue of Kueue.", "namespace", "queue")
 	queueOldestDesc  = gauge("mpijob_queue_oldest_wait_seconds", "For how long the job has waited that has waited longest in a queue of Kueue.", "namespace", "queue")
 	startOldestDesc  = gauge("mpijob_start_oldest_wait_seconds", "For how long the MPI job has been in a state that has been longest, of all unfinished ones: Starting (phases Pending and Initializing) or GangScheduling.", "namespace", "kind", "state")
@@ -134,8 +135,8 @@ func (t tallies) add(job *v1alpha1.JobReport, namespace string, current bool, no
 	if job.Status.CompletionTime != nil {
 		return
 	}
-	if len(job.Status.Findings) > 0 {
-		t.findings[[2]string{namespace, job.Status.Findings[0].Code}]++
+	for code := range codesOf(job.Status.Findings) {
+		t.findings[[2]string{namespace, code}]++
 	}
 	if state, since := startOf(job); state != "" {
 		key := [3]string{namespace, job.Spec.JobRef.Kind, state}
@@ -150,6 +151,17 @@ func (t tallies) add(job *v1alpha1.JobReport, namespace string, current bool, no
 	if since := job.Status.Scheduling.Since; since != nil {
 		queue.oldest = max(queue.oldest, now.Sub(since.Time))
 	}
+}
+
+// codesOf returns the codes of findings, without those that concern an earlier attempt only.
+func codesOf(findings []v1alpha1.Finding) map[string]bool {
+	found := map[string]bool{}
+	for i, finding := range findings {
+		if i == 0 || !report.IsOfEarlierAttempt(finding) {
+			found[finding.Code] = true
+		}
+	}
+	return found
 }
 
 // starting is the state of a job whose pods are created and start.

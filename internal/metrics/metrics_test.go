@@ -337,6 +337,11 @@ func TestQueuesFindingsAndQuotas(t *testing.T) {
 	w.records["pulls"] = recordOf("MPIJob", "ns", "pulls", func(s *v1alpha1.JobReportStatus) {
 		s.Phase, s.Findings = v1alpha1.PhaseInitializing, []v1alpha1.Finding{{Code: "ImagePullFailed"}, {Code: "WorkersNotReady"}}
 	})
+	w.records["warned"] = recordOf("MPIJob", "ns", "warned", func(s *v1alpha1.JobReportStatus) {
+		s.Phase, s.Findings = v1alpha1.PhaseRunning, []v1alpha1.Finding{
+			{Code: "NoOutput"}, {Code: "MemoryGrowing", Pod: "a"}, {Code: "MemoryGrowing", Pod: "b"}, {Code: "Evicted", Evidence: []string{"Last seen in an earlier attempt, which ended at 2026-11-21 10:00:00 UTC."}},
+		}
+	})
 	w.records["over"] = recordOf("MPIJob", "ns", "over", func(s *v1alpha1.JobReportStatus) {
 		s.Phase, s.Findings, s.CompletionTime = v1alpha1.PhaseFailed, []v1alpha1.Finding{{Code: "OutOfMemory"}}, &metav1.Time{Time: now}
 	})
@@ -348,7 +353,9 @@ func TestQueuesFindingsAndQuotas(t *testing.T) {
 	compare(t, w, "mpijob_queue_waiting_jobs", `mpijob_queue_waiting_jobs{namespace="ns",queue="gpu"} 2`)
 	compare(t, w, "mpijob_queue_oldest_wait_seconds", `mpijob_queue_oldest_wait_seconds{namespace="ns",queue="gpu"} 7200`)
 	compare(t, w, "mpijob_queue_admissions_total", `mpijob_queue_admissions_total{namespace="ns",queue="gpu"} 0`)
-	compare(t, w, "mpijob_findings", `mpijob_findings{code="ImagePullFailed",namespace="ns"} 1`)
+	compare(t, w, "mpijob_findings",
+		`mpijob_findings{code="ImagePullFailed",namespace="ns"} 1`, `mpijob_findings{code="MemoryGrowing",namespace="ns"} 1`,
+		`mpijob_findings{code="NoOutput",namespace="ns"} 1`, `mpijob_findings{code="WorkersNotReady",namespace="ns"} 1`)
 	compare(t, w, "mpijob_quota_used_ratio", `mpijob_quota_used_ratio{namespace="ns",quota="team",resource="requests.cpu"} 0.5`)
 }
 

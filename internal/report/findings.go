@@ -68,7 +68,7 @@ func (m maker) hangBefore(findings []v1alpha1.Finding) *v1alpha1.Finding {
 	}
 	hang := known.DeepCopy()
 	hang.Remedies = slices.DeleteFunc(hang.Remedies, func(r v1alpha1.Remedy) bool { return r.Text == codes.EndWaiting.Text })
-	if !isOfEarlierAttempt(*hang) {
+	if !IsOfEarlierAttempt(*hang) {
 		markEarlier(hang, m.now)
 	}
 	if m.failed() {
@@ -194,7 +194,7 @@ func (m maker) lastAttempt(findings []v1alpha1.Finding) *v1alpha1.Finding {
 		return nil
 	}
 	attempt := m.before.Findings[known].DeepCopy()
-	isOfEarlier := isOfEarlierAttempt(*attempt)
+	isOfEarlier := IsOfEarlierAttempt(*attempt)
 	if !m.isBackInQueue() {
 		placed, wanted := m.placed()
 		if waits := m.outcome.Finish == nil && m.outcome.Phase != v1alpha1.PhaseRunning && !m.outcome.Suspended() && placed < wanted; !isOfEarlier || !waits || len(findings) > 0 {
@@ -217,8 +217,8 @@ func (m maker) lastAttempt(findings []v1alpha1.Finding) *v1alpha1.Finding {
 	return attempt
 }
 
-// isOfEarlierAttempt reports whether a finding of a record is one of an earlier attempt.
-func isOfEarlierAttempt(f v1alpha1.Finding) bool {
+// IsOfEarlierAttempt reports whether a finding of a record is one of an earlier attempt.
+func IsOfEarlierAttempt(f v1alpha1.Finding) bool {
 	return slices.ContainsFunc(f.Evidence, isSeenInAttempt)
 }
 

@@ -58,7 +58,7 @@ func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outco
 	if len(status.Findings) > 0 && status.Findings[0].Code != codes.Unknown && outcome.Phase != v1alpha1.PhaseSucceeded {
 		// The cause is more specific than the reason that Kubernetes gives.
 		status.Message = status.Findings[0].Summary
-		if outcome.Finish == nil && isOfEarlierAttempt(status.Findings[0]) {
+		if outcome.Finish == nil && IsOfEarlierAttempt(status.Findings[0]) {
 			status.Message = phrase.Limit(sentences(outcome.Message, "Last attempt: "+status.Findings[0].Summary), maxMessage)
 		}
 	}
