@@ -577,14 +577,14 @@ const journeys = {
     await page.getByRole('row', {name: /^All/}).waitFor();
     const [csv] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', {name: 'Download as CSV'}).click()]);
     const table = readFileSync(await csv.path(), 'utf8').split('\r\n');
-    assert.equal(table[0], 'project,kind,job,user,queue,jobs,gpu_hours,core_hours,memory_gib_hours,measured,used_gpu_hours,used_core_hours,used_memory_gib_hours,cost,currency');
+    assert.equal(table[0], 'project,kind,job,user,queue,jobs,gpu_hours,core_hours,memory_gib_hours,measured,used_gpu_hours,used_core_hours,used_memory_gib_hours,cost,currency,label');
     assert.ok(table.some((line) => line.startsWith('"ml-team","MPIJob","bert-large"')), table.join('\n'));
     await tabTo(page, page.getByRole('link', {name: /that failed with OutOfMemory$/}));
     await page.keyboard.press('Enter');
     await page.getByRole('link', {name: 'resnet-horovod', exact: true}).waitFor();
     // Of very many jobs a page shows the first ones, with the sum of all; the file has all.
     await page.route(/api\/v1\/usage/, async (route) => {
-      const line = (job) => ({namespace: 'ml-team', kind: 'MPIJob', job, uid: `uid-of-${job}`, jobs: 1, gpuHours: 1, coreHours: 1, gibHours: 1});
+      const line = (job) => ({namespace: 'ml-team', kind: 'MPIJob', job, uid: `uid-of-${job}`, jobs: 1, gpuHours: 1, coreHours: 1, gibHours: 1, label: 'nlp'});
       const lines = new URL(route.request().url()).searchParams.has('all') ? ['one', 'two', 'three'] : ['one', 'two'];
       await route.fulfill({json: {lines: lines.map(line), omitted: 3 - lines.length, total: {jobs: 3, gpuHours: 3, coreHours: 3, gibHours: 3, measured: 0, costs: {}}, failures: [], estimated: 0, deleted: 0, unpriced: [], missing: [], commands: []}});
     });
@@ -594,6 +594,14 @@ const journeys = {
     await expect(page.getByRole('link', {name: 'one', exact: true})).toHaveAttribute('href', /\/projects\/ml-team\/mpijob\/one\?uid=uid-of-one$/);
     const [whole] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', {name: 'Download as CSV'}).click()]);
     assert.match(readFileSync(await whole.path(), 'utf8'), /"three"/);
+    // Of a label, the user names the key.
+    await page.getByRole('button', {name: 'By label'}).click();
+    await page.getByText('Enter the key of a label').waitFor();
+    await page.getByLabel('Key of the label').fill('team');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/by=label%3Dteam/);
+    await page.getByRole('columnheader', {name: 'team'}).waitFor();
+    await page.getByRole('cell', {name: 'nlp'}).first().waitFor();
     await page.unrouteAll({behavior: 'wait'});
     // Jobs are compared by their UIDs.
     await page.goto(`${base}/?namespace=ml-team&size=500`);

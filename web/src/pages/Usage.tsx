@@ -1,6 +1,6 @@
-import {Alert, Button, EmptyState, EmptyStateBody, FormSelect, FormSelectOption, PageSection, Title, ToggleGroup, ToggleGroupItem} from '@patternfly/react-core';
+import {Alert, Button, EmptyState, EmptyStateBody, FormSelect, FormSelectOption, PageSection, TextInput, Title, ToggleGroup, ToggleGroupItem} from '@patternfly/react-core';
 import {Table, Tbody, Td, Th, Thead, Tr} from '@patternfly/react-table';
-import type {ReactElement} from 'react';
+import type {FocusEvent, ReactElement} from 'react';
 import {Link} from 'react-router';
 import {errorText, get} from '../api/client';
 import {useUsage} from '../api/queries';
@@ -29,9 +29,9 @@ export function csvOf(lines: UsageLine[]): string {
     return `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
   };
   const rows = lines.map((line) =>
-    [line.namespace, line.kind, line.job, line.createdBy, line.queue, line.jobs, line.gpuHours, line.coreHours, line.gibHours, line.measured ?? 0, line.usedGpuHours, line.usedCoreHours, line.usedGibHours, line.cost, line.currency].map(cell).join(','),
+    [line.namespace, line.kind, line.job, line.createdBy, line.queue, line.jobs, line.gpuHours, line.coreHours, line.gibHours, line.measured ?? 0, line.usedGpuHours, line.usedCoreHours, line.usedGibHours, line.cost, line.currency, line.label].map(cell).join(','),
   );
-  return ['project,kind,job,user,queue,jobs,gpu_hours,core_hours,memory_gib_hours,measured,used_gpu_hours,used_core_hours,used_memory_gib_hours,cost,currency', ...rows].join('\r\n') + '\r\n';
+  return ['project,kind,job,user,queue,jobs,gpu_hours,core_hours,memory_gib_hours,measured,used_gpu_hours,used_core_hours,used_memory_gib_hours,cost,currency,label', ...rows].join('\r\n') + '\r\n';
 }
 
 /** The causes for which jobs failed, the most frequent first. */
@@ -77,7 +77,29 @@ const groupings = [
   ['namespace', 'By project'],
   ['user', 'By user'],
   ['queue', 'By queue'],
+  ['label', 'By label'],
 ] as const;
+
+/** Returns what jobs are summed up by, and the key of the label if it is one, which may not be named yet. */
+function groupOf(parameter: string): {by: string; label: string} {
+  return parameter.startsWith('label=') ? {by: 'label', label: parameter.slice('label='.length)} : {by: parameter, label: ''};
+}
+
+/** The key of the label that jobs are summed up by. It applies when the user leaves the field or presses Enter. */
+function LabelField({value, onChange}: {value: string; onChange: (key: string) => void}): ReactElement {
+  return (
+    <TextInput
+      aria-label="Key of the label"
+      placeholder="team"
+      className="mpi-project"
+      defaultValue={value}
+      onBlur={({currentTarget}: FocusEvent<HTMLInputElement>) => onChange(currentTarget.value.trim())}
+      onKeyDown={({key, currentTarget}) => {
+        if (key === 'Enter') onChange(currentTarget.value.trim());
+      }}
+    />
+  );
+}
 
 /** Returns the limits of a period: a duration before now, or a calendar month in the user's time zone. */
 export function limitsOf(period: string, now: Date): Record<string, string> {
@@ -95,9 +117,10 @@ export function limitsOf(period: string, now: Date): Record<string, string> {
 /** What jobs have reserved, and what that costs. */
 export function Usage(): ReactElement {
   const {params, refine} = useParameters();
-  const by = params.get('by') ?? 'namespace';
+  const {by, label} = groupOf(params.get('by') ?? 'namespace');
+  const isUnnamed = by === 'label' && !label;
   const since = params.get('since') ?? '30d';
-  const api = new URLSearchParams({by, ...limitsOf(since, new Date())});
+  const api = new URLSearchParams({by: isUnnamed ? 'namespace' : label ? `label=${label}` : by, ...limitsOf(since, new Date())});
   const project = params.get('namespace') ?? '';
   if (project) api.set('namespace', project);
   const usage = useUsage(api);
@@ -112,7 +135,7 @@ export function Usage(): ReactElement {
     <>
       <PageHead
         title="Usage"
-        text="The resources that jobs have reserved in the period: their requests, multiplied by the time that they held them, used or not. Deleted jobs count while their reports are kept."
+        text="The resources that jobs have reserved in the period: their requests, multiplied by the time that they held them, used or not. Deleted jobs count: what they reserved is kept when their reports are deleted."
         actions={
           <>
             <ProjectSelect value={project} onChange={(value) => refine({namespace: value})} />
@@ -128,16 +151,24 @@ export function Usage(): ReactElement {
                 <ToggleGroupItem key={value} text={text} isSelected={by === value} onChange={() => refine({by: value})} />
               ))}
             </ToggleGroup>
+            {by === 'label' ? <LabelField value={label} onChange={(key) => refine({by: key ? `label=${key}` : 'label'})} /> : null}
           </>
         }
       />
       <PageSection hasBodyWrapper={false} isFilled>
         <Loaded query={usage} what="The usage cannot be shown">
           {(data) => {
+            if (isUnnamed) {
+              return (
+                <EmptyState icon={CubesIcon} titleText="Enter the key of a label" headingLevel="h2">
+                  <EmptyStateBody>Jobs are summed up by the value of this label, such as team.</EmptyStateBody>
+                </EmptyState>
+              );
+            }
             const costs = Object.entries(data.total.costs);
             const hasCost = costs.length > 0;
             const most = Math.max(...data.lines.map(({gpuHours, coreHours}) => gpuHours || coreHours), 0);
-            const title = by === 'user' ? 'User' : by === 'queue' ? 'Queue' : by === 'namespace' ? 'Project' : 'Job';
+            const title = by === 'user' ? 'User' : by === 'queue' ? 'Queue' : by === 'namespace' ? 'Project' : by === 'label' ? label : 'Job';
             const incomplete = data.incompleteUntil ? (
               <Alert variant="warning" isInline title={`The sums are incomplete up to ${new Date(data.incompleteUntil).toLocaleString()}`}>
                 Reports of jobs that ended by then were deleted. Administrators who may list ConfigMaps in mpijob-system see their sums.
@@ -168,7 +199,7 @@ export function Usage(): ReactElement {
                   </Thead>
                   <Tbody>
                     {data.lines.map((line, i) => {
-                      const name = by === 'user' ? line.createdBy || 'unknown' : by === 'queue' ? line.queue ? `${line.namespace}/${line.queue}` : `${line.namespace}, no queue` : by === 'namespace' ? (line.namespace ?? '') : (line.job ?? '');
+                      const name = by === 'user' ? line.createdBy || 'unknown' : by === 'queue' ? line.queue ? `${line.namespace}/${line.queue}` : `${line.namespace}, no queue` : by === 'namespace' ? (line.namespace ?? '') : by === 'label' ? line.label || 'no label' : (line.job ?? '');
                       return (
                         <Tr key={`${name}/${i}`}>
                           <Td dataLabel={title} className="mpi-name">{by === 'job' && line.kind && line.namespace ? <Link to={jobURL({namespace: line.namespace, kind: line.kind, name, uid: line.uid})}>{name}</Link> : name}</Td>
