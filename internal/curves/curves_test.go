@@ -162,8 +162,10 @@ func TestFindDivergence(t *testing.T) {
 		"negative":             {series(40, func(i int) float64 { return -math.Exp(float64(i) / 5) }), false, "", 0},
 		"negative, then grows": {series(40, func(i int) float64 { return float64(i*i) - 10 }), false, "", 0},
 		"NaN in lines of the same second": {slices.Concat(series(9, falling), []curves.Line{
-			{Time: begin.Add(20 * time.Second), Step: none, Epoch: none, Figures: lossOf("g_loss", 1)}, {Time: begin.Add(21 * time.Second), Step: none, Epoch: none, Figures: lossOf("g_loss", none)},
-			{Time: begin.Add(21300 * time.Millisecond), Step: none, Epoch: none, Figures: lossOf("g_loss", none)}, {Time: begin.Add(21600 * time.Millisecond), Step: none, Epoch: none, Figures: lossOf("g_loss", none)},
+			{Time: begin.Add(20 * time.Second), Step: none, Epoch: none, Figures: lossOf("g_loss", 1)},
+			{Time: begin.Add(21 * time.Second), Step: none, Epoch: none, Figures: lossOf("g_loss", none)},
+			{Time: begin.Add(21300 * time.Millisecond), Step: none, Epoch: none, Figures: lossOf("g_loss", none)},
+			{Time: begin.Add(21600 * time.Millisecond), Step: none, Epoch: none, Figures: lossOf("g_loss", none)},
 		}), true, "NaN", begin.Unix() + 21},
 	} {
 		t.Run(name, func(t *testing.T) {

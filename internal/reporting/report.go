@@ -220,19 +220,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	}
 	evidence, listenAgain := r.gatherEvidence(ctx, job, seen, refusals, out, previous)
 	evidence.CurveLines = r.listener.withLateLines(job.UID, evidence.CurveLines)
-	usageAgain := time.Duration(0)
-	switch {
-	case out.Phase == v1alpha1.PhaseRunning:
-		evidence.Usage, usageAgain = r.usage.readIfDue(ctx, job, seen)
-		evidence.Cordoned = r.gatherer.Cordoned(ctx, seen)
-		evidence.Used, evidence.LatestMemory = r.usage.usedSoFar(job, seen, previous)
-	case previous != nil && previous.Status.CompletionTime != nil:
-		r.usage.forget(job.UID)
-	default:
-		if last := r.usage.lastOf(job.UID, seen.Now); out.Finish != nil {
-			evidence.Usage = last
-		}
-	}
+	usageAgain := r.gatherUsage(ctx, job, seen, out, previous, &evidence)
 	evidence.KeptLogs = r.jobLogs.of(job.UID, out)
 	evidence.Curves = curves.Add(curvesOf(previous), evidence.CurveLines)
 	evidence.Wait = r.waitTimes.waitFor(job, seen, out)
@@ -425,6 +413,23 @@ func (r *Reporter) gatherEvidence(ctx context.Context, job mpi.Job, seen jobstat
 		return r.listener.readLast(ctx, job, seen), 0
 	}
 	return jobstate.Evidence{Refusals: refusals}, 0
+}
+
+// gatherUsage adds what a job uses, or used until its end, to the evidence. It returns after what time the usage of a job that runs is due next.
+func (r *Reporter) gatherUsage(ctx context.Context, job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, previous *v1alpha1.JobReport, evidence *jobstate.Evidence) (again time.Duration) {
+	switch {
+	case out.Phase == v1alpha1.PhaseRunning:
+		evidence.Usage, again = r.usage.readIfDue(ctx, job, seen)
+		evidence.Cordoned = r.gatherer.Cordoned(ctx, seen)
+		evidence.Used, evidence.LatestMemory = r.usage.usedSoFar(job, seen, previous)
+	case previous != nil && previous.Status.CompletionTime != nil:
+		r.usage.forget(job.UID)
+	default:
+		if last := r.usage.lastOf(job.UID, seen.Now); out.Finish != nil {
+			evidence.Usage = last
+		}
+	}
+	return again
 }
 
 // needsEvidence reports whether more is to be asked of the API server than a pass reads anyway: only where something

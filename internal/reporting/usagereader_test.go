@@ -199,9 +199,12 @@ func TestOutdatedUsage(t *testing.T) {
 		jobs         int
 		want         bool
 	}{
-		{14 * time.Minute, time.Hour, 1, true}, {16 * time.Minute, time.Hour, 1, false}, {16 * time.Minute, time.Minute, 1, true},
+		{14 * time.Minute, time.Hour, 1, true},
+		{16 * time.Minute, time.Hour, 1, false},
+		{16 * time.Minute, time.Minute, 1, true},
 		// With so many jobs, each is read less often.
-		{16 * time.Minute, time.Hour, 3000, true}, {31 * time.Minute, time.Hour, 3000, false},
+		{16 * time.Minute, time.Hour, 3000, true},
+		{31 * time.Minute, time.Hour, 3000, false},
 	} {
 		reader.jobs = map[types.UID]usageState{job.UID: {first: mpitest.Now.Add(-test.watched)}}
 		for i := range test.jobs - 1 {
