@@ -21,7 +21,7 @@ func AsksForBinding(name, value string) bool {
 	if mappingNames.MatchString(name) {
 		return mapsToCores.MatchString(value)
 	}
-	return bindingNames.FindString(name) == name && !isOff.MatchString(value)
+	return name != "" && bindingNames.FindString(name) == name && !isOff.MatchString(value)
 }
 
 // NamesBinding reports whether a text, such as a script, names a variable or a parameter that decides whether ranks are bound.

@@ -165,7 +165,7 @@ const UsageMessage = "usage"
 
 // ParseUsageLine parses a line of a worker's log. It returns false if the line does not report the job's usage.
 func ParseUsageLine(line string) (Usage, bool) {
-	if !strings.HasPrefix(line, `{"time":"`) || !strings.Contains(line, `"msg":"`+UsageMessage+`"`) {
+	if len(line) > maxUsageLine || !strings.HasPrefix(line, `{"time":"`) || !strings.Contains(line, `"msg":"`+UsageMessage+`"`) {
 		return Usage{}, false
 	}
 	var parsed struct {
@@ -176,5 +176,16 @@ func ParseUsageLine(line string) (Usage, bool) {
 	if json.Unmarshal([]byte(line), &parsed) != nil || parsed.Message != UsageMessage || parsed.Logger != Logger || parsed.Usage == nil {
 		return Usage{}, false
 	}
-	return *parsed.Usage, true
+	used := parsed.Usage
+	used.Metrics, used.Pods, used.Ranks = first(used.Metrics, len(Metrics())), first(used.Pods, MaxUsagePods), first(used.Ranks, MaxUsageRanks)
+	for i, pod := range used.Pods {
+		used.Pods[i].Metrics = first(pod.Metrics, len(Metrics()))
+	}
+	return *used, true
 }
+
+// maxUsageLine is more bytes than a line with a usage has.
+const maxUsageLine = 32 << 10
+
+// first returns the first elements of a list, at most a number of them, and keeps no memory for others.
+func first[T any](list []T, most int) []T { return slices.Clone(list[:min(len(list), most)]) }

@@ -93,11 +93,11 @@ func (g *gate) enter(ctx context.Context, job types.UID) error {
 	return ctx.Err()
 }
 
-// isBusy reports whether writes wait for a slot.
+// isBusy reports whether writes of several jobs wait for a slot. Those of one job also wait while others are free.
 func (g *gate) isBusy() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.waiting) > 0
+	return len(g.waiting) > 0 && g.free == 0
 }
 
 // leave releases a slot.

@@ -61,13 +61,16 @@ func endpointRetry(seen jobstate.Observed) time.Duration {
 }
 
 // resultFor returns the result of a reconcile. Conflicts are expected and are not logged. A pass for which only time has to pass makes room for
-// others.
+// others, unless it follows at once, such as that which deletes the pods of a half-placed job: others wait for their nodes.
 func resultFor(wait time.Duration, err error) (reconcile.Result, error) {
 	switch {
 	case errors.Is(err, errOutdated):
 		return reconcile.Result{RequeueAfter: outdatedRetry, Priority: new(0)}, nil
 	case err != nil:
 		return reconcile.Result{Priority: new(0)}, err
+	}
+	if wait < batchDelay {
+		return reconcile.Result{RequeueAfter: wait, Priority: new(0)}, nil
 	}
 	return reconcile.Result{RequeueAfter: wait, Priority: new(priorityBatched)}, nil
 }

@@ -57,7 +57,7 @@ func PlusKnown(a, b *float64) *float64 {
 }
 
 // usedHours returns a metric multiplied by the hours of a part of the time in which it was measured: by its points, or by its mean if it
-// has none.
+// has none, and after the last one.
 func usedHours(usage v1alpha1.Usage, m v1alpha1.UsageMetric, from, until time.Time) (hours float64) {
 	if len(m.Points) == 0 || usage.PointSeconds <= 0 {
 		return float64(m.Mean) * until.Sub(from).Hours()
@@ -69,6 +69,9 @@ func usedHours(usage v1alpha1.Usage, m v1alpha1.UsageMetric, from, until time.Ti
 		if value >= 0 && overlap > 0 {
 			hours += float64(value) * overlap.Hours()
 		}
+	}
+	if rest := until.Sub(times.Later(from, usage.PointsSince.Add(time.Duration(len(m.Points))*step))); rest > 0 {
+		hours += float64(m.Mean) * rest.Hours()
 	}
 	return hours
 }

@@ -33,7 +33,11 @@ func LatestMemory(job mpi.Job, seen jobstate.Observed, told *agentapi.Usage) *jo
 		return latestMemory("", told.Metrics)
 	}
 	for _, pod := range told.Pods {
-		if latest := latestMemory(m.podOfHost(pod.Host), pod.Metrics); latest != nil && latest.Pod != "" {
+		latest := latestMemory("", pod.Metrics)
+		if latest == nil {
+			continue
+		}
+		if latest.Pod = m.podOfHost(pod.Host); latest.Pod != "" {
 			return latest
 		}
 	}

@@ -17,12 +17,18 @@ var unbound = [][2]string{
 	{"I_MPI_PIN", "0"},
 }
 
-// bindingFlags matches flags of Open MPI's mpirun that assign cores to ranks. After rm, -rf is another flag.
-var bindingFlags = regexp.MustCompile(`(?i)(?:^|\s)--?(?:cpu-set|cpu-list|cpus-per-proc|cpus-per-rank|slot-list|rankfile)\b|:pe=(?:[^1]|1\d)|:ordered\b|\bpe-list=|\brankfile:file=|[^m\s]\s+-rf\s`)
+var (
+	// bindingFlags matches flags of an MPI's launcher that assign cores to ranks, in one command of a shell, which may have several lines.
+	bindingFlags = regexp.MustCompile(`\b(?:mpirun|mpiexec|orterun|prterun|prun)\b(?:[^\n;&|]|\\\n)*?\s(?:-rf|--?(?:cpu-set|cpu-list|cpus-per-proc|cpus-per-rank|slot-list|rankfile))\b`)
+	// bindingValues matches values of such flags, also where a program puts a command together.
+	bindingValues = regexp.MustCompile(`(?i):pe=(?:[^1]|1\d)|:ordered\b|\bpe-list=|\brankfile:file=`)
+	// comments matches those of shells and Python.
+	comments = regexp.MustCompile(`(?m)(?:^|\s)#.*$`)
+)
 
 // WithoutBinding returns the environment in which MPI leaves ranks unbound by default, or env itself if something asks for binding, so
-// that MPI's own default holds: a variable, one of Open MPI's parameters in files, or one of the texts, which are the words of the command
-// and its scripts. A flag such as --bind-to overrides the default in any case.
+// that MPI's own default holds: a variable, one of Open MPI's parameters in files, or one of the texts, which are the command and its
+// scripts. A flag such as --bind-to overrides the default in any case.
 func WithoutBinding(env []string, parameters map[string]string, texts ...string) []string {
 	for _, entry := range env {
 		if name, value, _ := strings.Cut(entry, "="); agentapi.AsksForBinding(name, value) {
@@ -34,7 +40,10 @@ func WithoutBinding(env []string, parameters map[string]string, texts ...string)
 			return env
 		}
 	}
-	if slices.ContainsFunc(texts, func(text string) bool { return bindingFlags.MatchString(text) || agentapi.NamesBinding(text) }) {
+	if slices.ContainsFunc(texts, func(text string) bool {
+		text = comments.ReplaceAllString(text, "")
+		return bindingFlags.MatchString(text) || bindingValues.MatchString(text) || agentapi.NamesBinding(text)
+	}) {
 		return env
 	}
 	for _, set := range unbound {

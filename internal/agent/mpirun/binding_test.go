@@ -28,6 +28,10 @@ func TestWithoutBinding(t *testing.T) {
 		"a mapping without cores":           {env: "OMPI_MCA_rmaps_base_mapping_policy=node:OVERSUBSCRIBE"},
 		"a mapping flag without cores":      {texts: []string{"mpirun", "--map-by", "ppr:2:node", "train"}},
 		"a script that removes a folder":    {texts: []string{"rm -rf /tmp/x\nmpirun train"}},
+		"a script that copies folders":      {texts: []string{"cp -rf /data /tmp/x; chmod -Rf u+w /tmp/x\nmpirun train\nrm -v -rf /tmp/x"}},
+		"taskset":                           {texts: []string{"taskset --cpu-list 0-3 prepare\nmpirun train | tee -a log; gzip -rf log"}},
+		"a comment":                         {texts: []string{"# unset I_MPI_PIN, and no --map-by slot:PE=2\nmpirun train # --rankfile x"}},
+		"a rankfile on the next line":       {texts: []string{"mpirun -np 2 \\\n  -rf ranks train"}, kept: true},
 		"another word with =":               {texts: []string{"train", "--type=2", "TYPE=2", "recipe=a"}},
 		"one core":                          {texts: []string{"mpirun", "--map-by", "slot:PE=1", "train"}},
 		"one core by the mapping":           {env: "OMPI_MCA_rmaps_base_mapping_policy=slot:PE=1"},
@@ -62,7 +66,7 @@ func TestWithoutBinding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := strings.Fields("PATH=/bin " + test.env)
-			got := WithoutBinding(slices.Clone(env), test.files, test.texts...)
+			got := WithoutBinding(slices.Clone(env), test.files, strings.Join(test.texts, " "))
 			if test.kept {
 				if !slices.Equal(got, env) {
 					t.Errorf("got %q, want %q", got, env)

@@ -198,10 +198,15 @@ func warnNotGated(job TrainJob, used Runtime) (warnings []string) {
 	if job.Annotations[mpi.AnnotationScheduleTimeout] != "" {
 		warn(mpi.AnnotationScheduleTimeout, "set the timeout of that scheduler")
 	}
-	if job.Annotations[mpi.AnnotationWaitForQuota] == "true" {
+	if waitsWithoutQueue(job) {
 		warn(mpi.AnnotationWaitForQuota, notHeldBack)
 	}
 	return warnings
+}
+
+// waitsWithoutQueue reports whether a job is to wait for the quotas of its namespace, and not in a queue of Kueue's anyway.
+func waitsWithoutQueue(job TrainJob) bool {
+	return job.Annotations[mpi.AnnotationWaitForQuota] == "true" && job.Labels[mpi.LabelQueue] == ""
 }
 
 // notHeldBack is what happens to jobs whose pods the operator cannot hold back until the quotas have room.
@@ -220,7 +225,7 @@ func warnIneffective(job TrainJob, used Runtime) (warnings []string) {
 		{job.Annotations[mpi.AnnotationMaxRestarts] != "", annotations.Key(mpi.AnnotationMaxRestarts), "set failurePolicy.maxRestarts of its JobSet"},
 		{job.Annotations[mpi.AnnotationScheduleTimeout] != "", annotations.Key(mpi.AnnotationScheduleTimeout), "its pods are not placed together, unless by the scheduler in podGroupPolicy of its runtime"},
 		{job.Annotations[mpi.AnnotationRDMA] == mpi.RDMAOptional, mpi.RDMAPath, "its pods wait for nodes with RDMA"},
-		{job.Annotations[mpi.AnnotationWaitForQuota] == "true", annotations.Key(mpi.AnnotationWaitForQuota), notHeldBack},
+		{waitsWithoutQueue(job), annotations.Key(mpi.AnnotationWaitForQuota), notHeldBack},
 		{job.Annotations[mpi.AnnotationProfile] == "true", annotations.Key(mpi.AnnotationProfile), "use a profiler that its image contains"},
 	} {
 		if annotation.isSet {
