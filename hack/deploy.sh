@@ -20,7 +20,7 @@ esac
 
 # The API server refuses a CRD without a version in which it has stored objects.
 for stored in $("${kubectl[@]}" get crd mpijobs.kubeflow.org --ignore-not-found -o 'jsonpath={.status.storedVersions[*]}'); do
-  [ "$stored" = v2beta1 ] || { echo "deploy: the cluster stores MPIJobs of kubeflow.org/$stored, as Kubeflow Training Operator installs them: its CRD mpijobs.kubeflow.org cannot be replaced while it has them; see docs/migration.md#replace-training-operator" >&2; exit 1; }
+  [ "$stored" = v2beta1 ] || { echo "deploy: the cluster stores MPIJobs of kubeflow.org/$stored, as Kubeflow Training Operator and old MPI operators install them: the CRD mpijobs.kubeflow.org cannot be replaced while it has them; see docs/migration.md#replace-training-operator" >&2; exit 1; }
 done
 
 base=$(hack/manifests.sh)

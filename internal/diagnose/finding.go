@@ -100,7 +100,9 @@ func (p *input) sharedMemory(entry codes.Entry, pods []facts.Pod, figures map[st
 			figures["shmText"] = fmt.Sprintf("the volume %s has a sizeLimit of %s", volume.Name, volume.EmptyDir.SizeLimit)
 		default:
 			figures["shmText"] = fmt.Sprintf("the volume %s has no sizeLimit", volume.Name)
-			figures["field"], entry = p.field(role), entry.WithUnlimitedShm()
+			if figures["field"] = p.field(role); volume.EmptyDir.Medium == corev1.StorageMediumMemory {
+				entry = entry.WithUnlimitedShm()
+			}
 		}
 	}
 	return entry

@@ -274,10 +274,14 @@ YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)`, mpich).wit
 			template.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "shm", MountPath: "/dev/shm"}}
 		})},
 		"18-bus-error-of-a-volume-without-a-limit": {codes.BusError, failed(135, `mpirun noticed that process rank 1 with PID 31 on node pi-worker-0 exited on signal 7 (Bus error).`).with(func(s *scene) {
-			for i := range s.seen.Workers {
-				s.seen.Workers[i].Pod.Spec.Volumes = []corev1.Volume{{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}}
-				s.seen.Workers[i].Pod.Spec.Containers = []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "shm", MountPath: "/dev/shm"}}}}
-			}
+			template := &s.job.Workers.Template.Spec
+			template.Volumes = []corev1.Volume{{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory}}}}
+			template.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "shm", MountPath: "/dev/shm"}}
+		})},
+		"18-bus-error-of-a-volume-on-disk": {codes.BusError, failed(135, `mpirun noticed that process rank 1 with PID 31 on node pi-worker-0 exited on signal 7 (Bus error).`).with(func(s *scene) {
+			template := &s.job.Workers.Template.Spec
+			template.Volumes = []corev1.Volume{{Name: "shm", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+			template.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "shm", MountPath: "/dev/shm"}}
 		})},
 		// The launcher's log names no rank, and only the workers have the volume.
 		"18-shared-memory-of-a-volume": {codes.BusError, failed(1, `RuntimeError: DataLoader worker (pid 412) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit.`).with(func(s *scene) {

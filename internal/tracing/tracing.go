@@ -74,10 +74,10 @@ func FromEnvironment(ctx context.Context) (*Tracing, error) {
 // withoutSecrets returns an endpoint without what may be a secret in it: its user, password and query. Its errors do not contain it.
 func withoutSecrets(endpoint string) (string, error) {
 	at, err := url.Parse(endpoint)
-	if err != nil {
-		return "", errors.New("OTEL_EXPORTER_OTLP_ENDPOINT: is not a URL; use one such as https://collector.observability.svc:4318")
+	if err != nil || at.Host == "" {
+		return "", errors.New("OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: is not a URL; use one such as https://collector.observability.svc:4318")
 	}
-	at.User, at.RawQuery = nil, ""
+	at.User, at.RawQuery, at.Fragment = nil, "", ""
 	return at.String(), nil
 }
 

@@ -93,7 +93,7 @@ func TestEndpointIsLoggedWithoutSecrets(t *testing.T) {
 	log.SetLogger(funcr.New(func(prefix, args string) { logged.WriteString(prefix + " " + args + "\n") }, funcr.Options{}))
 	for endpoint, want := range map[string]string{
 		"https://ops:s3cret@127.0.0.1:4318": "https://127.0.0.1:4318", "https://127.0.0.1:4318/v1?token=s3cret": "https://127.0.0.1:4318/v1",
-		"https://ops:s3cret@127.0.0.1:4318/%zz": "",
+		"https://ops:s3cret@127.0.0.1:4318/%zz": "", "ops:s3cret@127.0.0.1:4318": "", "http://127.0.0.1:4318/#s3cret": "http://127.0.0.1:4318/",
 	} {
 		logged.Reset()
 		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)

@@ -126,7 +126,7 @@ func recordRun(t *testing.T, name, kind, namespace, result string) {
 			t.Fatal(err)
 		}
 	}
-	version, err := exec.CommandContext(t.Context(), "git", "describe", "--tags", "--match", "v*", "--always").Output()
+	version, err := exec.CommandContext(t.Context(), "git", "describe", "--tags", "--match", "v*", "--always", "--dirty").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

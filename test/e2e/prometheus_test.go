@@ -141,8 +141,11 @@ func (p prometheus) causeFaults(t *testing.T, jobs, limited string) map[string]f
 
 // noData are what the queries may find nothing of, and why.
 var noData = map[string]string{
-	"mpijob_gpu_":   "the nodes have no GPUs",
-	"mpijob_queue_": "there is no Kueue",
+	"mpijob_gpu_":               "the nodes have no GPUs",
+	"mpi_agent_gpu":             "the nodes have no GPUs",
+	"mpi_agent_cpu_limit_cores": "the job has no limit of CPUs",
+	"_pressure_":                "the kernel may not measure pressure",
+	"mpijob_queue_":             "there is no Kueue",
 }
 
 // dashboards asks all queries of the dashboards, with their variables set to namespaces and a job. All but noData have a result.

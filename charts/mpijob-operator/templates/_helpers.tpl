@@ -84,7 +84,7 @@ versions, but no kinds. */}}
 {{- if include "mpijob-operator.online" . -}}
 {{- range dig "status" "storedVersions" list (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "mpijobs.kubeflow.org") -}}
 {{- if ne . "v2beta1" -}}
-{{- fail (printf "the cluster stores MPIJobs of kubeflow.org/%s, as Kubeflow Training Operator installs them: its CRD mpijobs.kubeflow.org cannot be replaced while it has them; see docs/migration.md#replace-training-operator" .) -}}
+{{- fail (printf "the cluster stores MPIJobs of kubeflow.org/%s, as Kubeflow Training Operator and old MPI operators install them: the CRD mpijobs.kubeflow.org cannot be replaced while it has them; see docs/migration.md#replace-training-operator" .) -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.runtimes.enabled (not (.Capabilities.APIVersions.Has "trainer.kubeflow.org/v1alpha1/ClusterTrainingRuntime")) -}}

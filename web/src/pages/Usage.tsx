@@ -151,7 +151,7 @@ export function Usage(): ReactElement {
                 <ToggleGroupItem key={value} text={text} isSelected={by === value} onChange={() => refine({by: value})} />
               ))}
             </ToggleGroup>
-            {by === 'label' ? <LabelField value={label} onChange={(key) => refine({by: key ? `label=${key}` : 'label'})} /> : null}
+            {by === 'label' ? <LabelField key={label} value={label} onChange={(key) => refine({by: key ? `label=${key}` : 'label'})} /> : null}
           </>
         }
       />

@@ -132,6 +132,8 @@ def draw_history(panel: Any, usage: UsageHistory) -> None:
         axes.set_ylim(bottom=0)
         axes.set_ylabel(label)
         axes.tick_params(axis="x", labelrotation=30)
+        if series.limit:
+            axes.legend(frameon=False)
 
 
 def draw_usage(panel: Any, usage: Sequence[PodUsage]) -> None:
