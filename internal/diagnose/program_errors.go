@@ -114,7 +114,7 @@ func (p *input) firstFailedItself() bool {
 	return first != nil && !first.OOM && failedItself(*first)
 }
 
-// lastLineText returns the last line with words, as the end of a sentence that says what it is; "" if there is none.
+// lastLineText returns the last line with words, as the end of a sentence about it; "" if there is none.
 func lastLineText(what string, lines []string) string {
 	for _, line := range slices.Backward(lines) {
 		if text := strings.TrimSpace(line[len(loglines.RankTag.FindString(line)):]); strings.ContainsFunc(text, unicode.IsLetter) {

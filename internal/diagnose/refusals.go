@@ -89,7 +89,7 @@ func (p *input) objectsRefused() (last jobstate.Event, is bool) {
 }
 
 // jobMadePodSince reports whether the Job that an event says was refused, or any if it names none, has made a pod since. The events of a Job
-// are not known any more when it is deleted; its pods still are.
+// are unknown when it is deleted; its pods still are.
 func (p *input) jobMadePodSince(refusal jobstate.Event) bool {
 	named := uncreatedJob.FindStringSubmatch(refusal.Message)
 	if slices.ContainsFunc(p.Seen.AllPods(), func(pod *corev1.Pod) bool {
