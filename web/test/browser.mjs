@@ -601,7 +601,7 @@ const journeys = {
     await page.keyboard.press('Enter');
     await page.waitForURL(/by=label%3Dteam/);
     await page.getByRole('columnheader', {name: 'team'}).waitFor();
-    await page.getByRole('cell', {name: 'nlp'}).first().waitFor();
+    await page.locator('td', {hasText: 'nlp'}).first().waitFor();
     await page.unrouteAll({behavior: 'wait'});
     // Jobs are compared by their UIDs.
     await page.goto(`${base}/?namespace=ml-team&size=500`);
