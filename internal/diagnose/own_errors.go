@@ -134,12 +134,7 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 			return codes.VariableOnlyInLauncher
 		}
 	case "read-only":
-		if role := p.programRole(figures); p.onReadOnlyVolume(p.Template(role), figures) {
-			if figures["folder"] != "" {
-				return codes.ReadOnlyMount
-			}
-			return codes.ReadOnlyVolume
-		}
+		return p.onReadOnlyVolume(p.Template(p.programRole(figures)), figures)
 	case "permission":
 		return p.notPermitted(figures)
 	case "python":
@@ -291,22 +286,21 @@ func (p *input) programRole(figures map[string]string) mpi.Role {
 	return mpi.RoleLauncher
 }
 
-// onReadOnlyVolume reports whether a file is on a volume of a pod that cannot be written to, and adds figures for it: folder only if its mount
-// is why.
-func (p *input) onReadOnlyVolume(spec corev1.PodSpec, figures map[string]string) bool {
+// onReadOnlyVolume returns the remedies for a file on a volume of a pod that cannot be written to, and adds figures for it; nil if it is on none.
+func (p *input) onReadOnlyVolume(spec corev1.PodSpec, figures map[string]string) []v1alpha1.Remedy {
 	mount := facts.MountOf(spec, figures["file"])
 	if mount == nil || !path.IsAbs(figures["file"]) {
-		return false
+		return nil
 	}
 	source := facts.SourceOf(spec, mount.Name)
-	if isObject := strings.HasPrefix(source, "ConfigMap ") || strings.HasPrefix(source, "Secret "); !isObject && !mount.ReadOnly {
-		return false
+	figures["volume"], figures["mounted"], figures["folder"] = mount.Name, asAside(source), mount.MountPath
+	switch isObject := strings.HasPrefix(source, "ConfigMap ") || strings.HasPrefix(source, "Secret "); {
+	case isObject:
+		return codes.ReadOnlyVolume
+	case mount.ReadOnly:
+		return codes.ReadOnlyMount
 	}
-	figures["volume"], figures["mounted"] = mount.Name, asAside(source)
-	if mount.ReadOnly {
-		figures["folder"] = mount.MountPath
-	}
-	return true
+	return nil
 }
 
 // asAside returns a text in brackets, with a space before them; "" for none.

@@ -202,10 +202,7 @@ func sum(hosts []agentapi.HostUsage, metric agentapi.Metric, job agentapi.Usage,
 		}
 		for i, value := range coarse(h.Usage, m, job.Step, first, last) {
 			if value.seconds > 0 {
-				share := presence(h, job, (first+int64(i))*job.Step)
-				if metric.IsShare() {
-					share *= float64(count(h))
-				}
+				share := presence(h, job, (first+int64(i))*job.Step) * weight(h, metric)
 				sums[i] += share * value.sum / value.seconds
 				shares[i] += share
 			}
@@ -223,6 +220,14 @@ func sum(hosts []agentapi.HostUsage, metric agentapi.Metric, job agentapi.Usage,
 	}
 	total.Points = points
 	return total, true
+}
+
+// weight returns for how many hosts an entry counts in a mean of shares. Other metrics are sums already.
+func weight(h agentapi.HostUsage, metric agentapi.Metric) float64 {
+	if metric.IsShare() {
+		return float64(count(h))
+	}
+	return 1
 }
 
 // isAlwaysKept reports whether a metric is reported also if it was always 0.
