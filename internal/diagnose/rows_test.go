@@ -312,6 +312,15 @@ a non-zero exit code. Per user-direction, the job has been aborted.
 --------------------------------------------------------------------------`).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, Message: "Rank 1 (solver) ended with code 3.", Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 3, Program: "solver"}},
 		}, 3))},
+		"20-written-to-a-read-only-mount": {codes.ApplicationFailed, failed(1, `Traceback (most recent call last):
+  File "/app/train.py", line 16, in <module>
+    np.save(f"/results/weights-{comm.rank}.npy", w)
+  File "<__array_function__ internals>", line 200, in save
+OSError: [Errno 30] Read-only file system: '/results/weights-1.npy'`).with(resultsIn("run-1"), func(s *scene) {
+			s.job.Workers.Template.Spec.Containers[0].VolumeMounts[1].ReadOnly = true
+		}, launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, Message: "Rank 1 (python3) ended with code 1.", Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 1, Program: "python3"}},
+		}, 1))},
 		"20-python-ends-with-a-value": {codes.ApplicationFailed, failed(1, `epoch=9 loss=0.1342
 epoch=10 loss=0.1074
 0.10737418240000006
