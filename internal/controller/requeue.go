@@ -69,8 +69,9 @@ func resultFor(wait time.Duration, err error) (reconcile.Result, error) {
 	case err != nil:
 		return reconcile.Result{Priority: new(0)}, err
 	}
-	if wait < batchDelay {
-		return reconcile.Result{RequeueAfter: wait, Priority: new(0)}, nil
+	priority := 0
+	if wait >= batchDelay {
+		priority = priorityBatched
 	}
-	return reconcile.Result{RequeueAfter: wait, Priority: new(priorityBatched)}, nil
+	return reconcile.Result{RequeueAfter: wait, Priority: &priority}, nil
 }

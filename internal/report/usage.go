@@ -30,10 +30,10 @@ func LatestMemory(job mpi.Job, seen jobstate.Observed, told *agentapi.Usage) *jo
 	}
 	m := maker{job: job, seen: seen}
 	if told.PodCount == 1 {
-		return latestMemory("", told.Metrics)
+		return latestMemory(told.Metrics)
 	}
 	for _, pod := range told.Pods {
-		latest := latestMemory("", pod.Metrics)
+		latest := latestMemory(pod.Metrics)
 		if latest == nil {
 			continue
 		}
@@ -44,12 +44,12 @@ func LatestMemory(job mpi.Job, seen jobstate.Observed, told *agentapi.Usage) *jo
 	return nil
 }
 
-func latestMemory(pod string, told []agentapi.MetricUsage) *jobstate.LatestMemory {
+func latestMemory(told []agentapi.MetricUsage) *jobstate.LatestMemory {
 	for _, m := range told {
 		if m.Metric != agentapi.MetricMemory || m.Latest == nil || m.Latest.Step != int64(agentapi.LatestStep/time.Second) || len(m.Latest.Points) > agentapi.MaxLatestPoints {
 			continue
 		}
-		latest := jobstate.LatestMemory{Pod: pod, Window: agentapi.Window{Start: m.Latest.Start, Step: m.Latest.Step}}
+		latest := jobstate.LatestMemory{Window: agentapi.Window{Start: m.Latest.Start, Step: m.Latest.Step}}
 		for _, point := range m.Latest.Points {
 			latest.Points = append(latest.Points, max(agentapi.NoPoint, min(point, maxFigure)))
 		}

@@ -56,8 +56,10 @@ type Ranks struct {
 	// processes are those that were seen, by process id.
 	processes map[int]*observed
 	// newest is the process that was started last when processes were listed, and listed is when; "" has them listed.
-	newest   string
-	listed   time.Time
+	newest string
+	listed time.Time
+	// runnable is how many threads of the node ran or waited for a CPU at the last look.
+	runnable int
 	seen     int32
 	ended    []agentapi.RankEnd // the first ones that were bad
 	failed   int64              // all of them
@@ -147,7 +149,7 @@ func (r *Ranks) Watch(done <-chan struct{}) {
 		}
 		pause = min(2*pause, lookLatest)
 		if now.Before(eager) {
-			pause = pauseBetweenLooks(now.Sub(began), process.ReadLoad().Runnable, process.CPUs())
+			pause = pauseBetweenLooks(now.Sub(began), r.crowd(), process.CPUs())
 		}
 		timer.Stop()
 		if !alone {
@@ -163,15 +165,24 @@ func (r *Ranks) count() int32 {
 	return r.seen
 }
 
+// crowd is how many threads of the node ran or waited for a CPU at the last look.
+func (r *Ranks) crowd() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.runnable
+}
+
 // listAgain is after how long processes are listed again although none was started, to forget those that have ended.
 const listAgain = time.Second
 
 // Scan looks once at every process, or, if none was started since the last time, at those that may become ranks. It reports whether it found a
 // new one, and whether the agent is alone.
 func (r *Ranks) Scan() (found, alone bool) {
-	now, newest := time.Now(), process.ReadLoad().Newest
+	now, load := time.Now(), process.ReadLoad()
+	newest := load.Newest
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.runnable = load.Runnable
 	if newest != "" && newest == r.newest && now.Sub(r.listed) < listAgain {
 		r.lookAgain(now)
 		return false, len(r.processes) == 0

@@ -421,7 +421,7 @@ func TestLeakOfTheLastHours(t *testing.T) {
 					series.Add(usage.Sample{From: from, To: from.Add(time.Minute), Values: map[agentapi.Metric]float64{agentapi.MetricMemory: memory}}, map[agentapi.Metric]int64{agentapi.MetricMemory: limit})
 				}
 				if minute < 13*60 || minute%5 > 0 || found >= 0 {
-					continue // what is not known yet may look like a leak
+					continue // what is unknown yet may look like a leak
 				}
 				a, _ := host.Usage()
 				b, _ := steady.Usage()
