@@ -255,7 +255,7 @@ func mpiMistakes() []failure {
 			want: explanation{code: codes.LaunchRefused, pod: "job-launcher-", exit: new(int32(1)), summary: `its command contains "$(RANKS)"`, remedy: "Define RANKS in env", fails: true},
 		},
 		{
-			name: "cores without a binding, Open MPI 5", provoke: made([]string{"mpirun", "--map-by", "slot:PE=2", "-n", "2", "ranks"}, with("openmpi5", kubeflow.MPIImplementationOpenMPI)),
+			name: "cores without a binding, Open MPI 5", provoke: made([]string{"mpirun", "--bind-to", "none", "--map-by", "slot:PE=2", "-n", "2", "ranks"}, with("openmpi5", kubeflow.MPIImplementationOpenMPI)),
 			want: explanation{code: codes.LaunchRefused, pod: "job-launcher-", exit: new(int32(251)), summary: "several cores (PE=N)", remedy: "Bind the ranks to cores", fails: true},
 		},
 		{name: "program misspelled", trainJob: true, provoke: made(mpirun("pyhton3", "train.py")), want: missing("pyhton3")},
