@@ -225,7 +225,7 @@ const journeys = {
   async 'use over time of running, finished and deleted jobs'() {
     const page = await open('user', '/projects/ml-team/mpijob/bert-large?tab=metrics');
     const history = page.getByRole('region', {name: 'Use over time'});
-    await history.getByText(/^The sum of 4 pods.* A point is the mean of 2m 40s. The report is updated every 1 to 5 minutes.$/).waitFor();
+    await history.getByText(/^The sum of 4 pods.* A point is the mean of 2m 40s. The report is updated every minute, and after 20 minutes whenever the job has run a twentieth longer\.$/).waitFor();
     await history.getByRole('slider', {name: /^CPU, cores by Time/}).press('End');
     await history.getByText(/CPU 1\d\.\d+, Limit 16$/).waitFor();
     await history.getByText(/^Mean\s*12.4\s*95th percentile\s*14\s*Maximum\s*15.6\s*Limit\s*16$/).waitFor();
