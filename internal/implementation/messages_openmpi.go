@@ -63,6 +63,7 @@ var openMPIMessages = []Symptom{
 	message(codes.LaunchRefused, &codes.MappingConflict, "Your job has requested a conflicting number of processes", `(?:.*?number of procs: +(?P<slots>\d+))?`),
 	message(codes.LaunchRefused, &codes.MappingConflict, "The provided mapping directives resulted in too many processes being placed on a node", ``),
 	message(codes.LaunchRefused, &codes.BindingConflict, `A binding policy was provided that is not supported in combination with the "PE=N" option`, `(?:.*?Policy: +(?P<option>\S+))?`),
+	message(codes.LaunchRefused, &codes.BindingConflict, `mapping directive cannot be combined with a binding directive`, `(?:.*?bind-to: +(?P<option>\S+))?`),
 	message(codes.LaunchRefused, &codes.MappingConflict, "A sequential map was requested, but not enough node entries", `(?:.*?Num procs: +(?P<slots>\d+))?`),
 
 	// The same files and help-opal-hwloc-base.txt, help-prte-hwloc-base.txt, help-orte-odls-base.txt: hosts lack the hardware.
@@ -95,7 +96,6 @@ var openMPIMessages = []Symptom{
 	refused("An unrecognized value was given for the number of processes per resource (ppr)"),
 	refused("The proc-per-resource request is not correct"),
 	refused("A request for multiple cpus-per-proc was given, but a conflicting binding policy was specified"),
-	refused("mapping directive cannot be combined with a binding directive"),
 	refused("policy to be redefined"),
 	refused("An unrecognized option was included on the"),
 	refused("requires an argument, but no argument was given"),

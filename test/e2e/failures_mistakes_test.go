@@ -256,7 +256,7 @@ func mpiMistakes() []failure {
 		},
 		{
 			name: "cores without a binding, Open MPI 5", provoke: made([]string{"mpirun", "--bind-to", "none", "--map-by", "slot:PE=2", "-n", "2", "ranks"}, with("openmpi5", kubeflow.MPIImplementationOpenMPI)),
-			want: explanation{code: codes.LaunchRefused, pod: "job-launcher-", exit: new(int32(251)), summary: "several cores (PE=N)", remedy: "Bind the ranks to cores", fails: true},
+			want: explanation{code: codes.LaunchRefused, pod: "job-launcher-", exit: new(int32(213)), summary: "several cores (PE=N)", remedy: "Bind the ranks to cores", fails: true},
 		},
 		{name: "program misspelled", trainJob: true, provoke: made(mpirun("pyhton3", "train.py")), want: missing("pyhton3")},
 		{name: "program misspelled, MPICH", provoke: made([]string{"mpiexec", "-n", "4", "pyhton3", "train.py"}, mpich), want: missing("pyhton3")},
