@@ -181,7 +181,7 @@ func reportOf(t *testing.T, kind, namespace, name string) *v1alpha1.JobReport {
 func reported(t *testing.T, kind, namespace, name, what string, check func(v1alpha1.JobReportStatus) error) *v1alpha1.JobReport {
 	t.Helper()
 	var found *v1alpha1.JobReport
-	eventually(t, what, time.Minute, func() error {
+	eventually(t, what, 2*time.Minute, func() error {
 		if found = reportOf(t, kind, namespace, name); found == nil {
 			return errors.New("there is no report")
 		}
