@@ -315,7 +315,7 @@ func benchAgent(ctx context.Context, o options, root string, names *regexp.Regex
 		}
 	}
 	results, err := agent.Run(ctx, agent.Settings{
-		Root: root, Out: o.out, Names: names, Full: o.full, Runs: o.runs, Before: o.before, Progress: os.Stdout,
+		Root: root, Out: o.out, Names: names, Full: o.full, Runs: o.runs, Before: o.before, Strict: o.smallest, Progress: os.Stdout,
 		Save: func(of agent.Results) error {
 			_, err := result(of).Write(o.out)
 			return err

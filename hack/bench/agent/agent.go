@@ -32,6 +32,8 @@ type Settings struct {
 	Runs int
 	// Before is a commit whose agent is compared with ours; empty: OpenSSH is.
 	Before string
+	// Strict is whether a contestant that fails is an error, instead of a reason why it has no figure.
+	Strict bool
 	// Progress receives a line per run.
 	Progress io.Writer
 	// Save is called with all results so far after each case.
@@ -55,7 +57,7 @@ var size = result{"size", "MB"}
 // Results are what was measured.
 type Results struct {
 	Cases []report.Case
-	// Skipped is by the name of a result why it was not measured.
+	// Skipped is by the name of a result why it was not measured. The name of a contestant follows if others were measured.
 	Skipped map[string]string
 	// Versions are those of what was measured.
 	Versions map[string]string
@@ -172,9 +174,15 @@ func (s Settings) fight(ctx context.Context, agents map[string]string, chosen []
 	}
 	maps.Copy(results.Versions, versions)
 	for _, b := range chosen {
-		lines, err := b.run(ctx, stage, s.Runs, contestants, s.tell)
+		lines, skipped, err := b.run(ctx, stage, s.Runs, contestants, s.tell)
 		if err != nil {
 			return err
+		}
+		for name, why := range skipped {
+			if s.Strict {
+				return fmt.Errorf("%s, %s: %s", b.results[0].name, name, why)
+			}
+			results.Skipped[b.results[0].name+" of "+name] = why
 		}
 		results.Cases = append(results.Cases, lines...)
 		if err := s.Save(*results); err != nil {

@@ -22,40 +22,85 @@ type bout struct {
 	workers int
 	// often is how many runs are made for each that is asked for: what takes milliseconds varies more.
 	often int
+	// late is how many of the workers are not there at the beginning.
+	late int
+	// link is how far hosts are from each other.
+	link link
 	// floor is whether the floor takes part.
 	floor   bool
 	measure func(context.Context, *arena) (map[string]float64, error)
 }
 
+// share is the unit of what is 1 in a run or 0: the figure is that of all runs.
+const share = "share"
+
+// isLate reports whether a worker is not there at the beginning: every second one, so that late ones are everywhere in a tree.
+func (b bout) isLate(n int) bool { return n%2 == 1 && n/2 < b.late }
+
 // bouts returns all cases. Those of full have hundreds of hosts, and need up to 12 GiB of memory.
 func bouts(full bool) []bout {
-	sizes, crowds := []int{2, 4, 8, 16, 32}, []int{32}
+	sizes, crowds, trees, late, dying, slow, held := []int{2, 4, 8, 16, 32}, []int{32}, []int{32}, []int{16}, []int{16}, []int{16}, []int{32}
+	waits := []time.Duration{soonLate}
 	if full {
-		sizes, crowds = append(sizes, 64, 128, 256), append(crowds, 256, 1024)
+		sizes, crowds, trees = append(sizes, 64, 128, 256), append(crowds, 256, 1024), append(trees, 256, 1024)
+		late, dying, slow, held = append(late, 64, 256), append(dying, 64, 256), append(slow, 64), append(held, 256)
+		waits = append(waits, longLate)
 	}
 	var all []bout
 	for _, workers := range sizes {
 		all = append(all, mpirun(workers))
 	}
+	for _, workers := range trees {
+		all = append(all, flat(workers), tree(workers))
+	}
+	for _, workers := range late {
+		for _, after := range waits {
+			all = append(all, lateHalf(workers, after))
+		}
+	}
+	for _, workers := range dying {
+		all = append(all, dyingSome(workers))
+	}
+	for _, workers := range slow {
+		all = append(all, slowNetwork(workers), lossyNetwork(workers))
+	}
 	all = append(all, execs(200))
 	for _, workers := range crowds {
 		all = append(all, connect(workers))
 	}
-	return append(all, startup(200), memory())
+	all = append(all, startup(200), memory())
+	for _, workers := range held {
+		all = append(all, holding(workers))
+	}
+	return all
 }
 
 // mpirun measures a program of no length over so many workers, one rank on each.
 func mpirun(workers int) bout {
-	name := fmt.Sprintf("mpirun/%d", workers)
-	often := 1
+	b := hostnames(fmt.Sprintf("mpirun/%d", workers), workers, nil)
+	b.floor = true
 	if workers < 16 {
-		often = 3
+		b.often = 3
 	}
+	return b
+}
+
+// flat is mpirun with all daemons started by mpirun itself.
+func flat(workers int) bout {
+	return hostnames(fmt.Sprintf("flat/%d", workers), workers, []string{"OMPI_MCA_plm_rsh_no_tree_spawn=1"})
+}
+
+// tree is mpirun with a tree in which each daemon starts up to eight others. Open MPI's own has 64 branches.
+func tree(workers int) bout {
+	return hostnames(fmt.Sprintf("tree/%d", workers), workers, []string{"OMPI_MCA_plm_rsh_no_tree_spawn=0", "OMPI_MCA_routed=radix", "OMPI_MCA_routed_radix=8"})
+}
+
+// hostnames measures a program of no length over so many workers, with settings of mpirun.
+func hostnames(name string, workers int, env []string) bout {
 	return bout{
-		results: []result{{name, "s"}}, workers: workers, often: often, floor: true,
+		results: []result{{name, "s"}}, workers: workers, often: 1,
 		measure: func(ctx context.Context, a *arena) (map[string]float64, error) {
-			command := append(slices.Clone(a.launch), "/usr/bin/mpirun", "--map-by", "node", "-n", fmt.Sprint(workers), "hostname")
-			reply, err := a.run(ctx, host.Request{Commands: [][]string{command}, Env: a.mpi()})
+			reply, err := a.run(ctx, a.mpirun(workers, env, "hostname"))
 			if err != nil {
 				return nil, err
 			}
@@ -91,7 +136,7 @@ func execs(times int) bout {
 	return bout{
 		results: []result{{"exec/p50", "s"}, {"exec/p99", "s"}}, workers: 1, often: 1,
 		measure: func(ctx context.Context, a *arena) (map[string]float64, error) {
-			took, err := repeat(times, func() (host.Reply, error) { return a.reach(ctx, 1) })
+			took, err := repeat(times, func() (host.Reply, error) { return a.reach(ctx, 0) })
 			if err != nil {
 				return nil, err
 			}
@@ -110,7 +155,11 @@ func connect(workers int) bout {
 	return bout{
 		results: []result{{name, "s"}}, workers: workers, often: often,
 		measure: func(ctx context.Context, a *arena) (map[string]float64, error) {
-			reply, err := a.reach(ctx, workers)
+			all := make([]int, workers)
+			for n := range all {
+				all[n] = n
+			}
+			reply, err := a.reach(ctx, all...)
 			return map[string]float64{name: reply.Took.Seconds()}, err
 		},
 	}
@@ -183,47 +232,94 @@ func (b bout) order(turn int, contestants []contestant) []contestant {
 	return taking
 }
 
-// run makes the runs of a bout: each contestant one, and again.
-func (b bout) run(ctx context.Context, s stage, runs int, contestants []contestant, progress func(string)) ([]report.Case, error) {
-	values := map[string]map[string][]report.Value{}
+// run makes the runs of a bout: each contestant one, and again. A contestant that fails makes no further ones, and skipped says why. One
+// that reaches the limit makes no further ones either: they would take as long.
+func (b bout) run(ctx context.Context, s stage, runs int, contestants []contestant, progress func(string)) (lines []report.Case, skipped map[string]string, err error) {
+	values, over := map[string]map[string][]report.Value{}, map[string]bool{}
 	for _, r := range b.results {
 		values[r.name] = map[string][]report.Value{}
 	}
+	skipped = map[string]string{}
+	name := b.results[0].name
 	for turn := range runs * b.often {
 		for _, c := range b.order(turn, contestants) {
-			measured, err := b.once(ctx, s, c)
-			isCut := errors.Is(err, errLimit) && len(b.results) == 1
-			if isCut {
-				measured = map[string]float64{b.results[0].name: limit.Seconds()}
-			} else if err != nil {
-				return nil, fmt.Errorf("%s, %s, run %d: %w", b.results[0].name, c.name, turn+1, err)
+			if over[c.name] {
+				continue
+			}
+			measured, err := b.once(ctx, s, c, turn)
+			isCut := errors.Is(err, errLimit)
+			switch {
+			case ctx.Err() != nil:
+				return nil, nil, err
+			case isCut:
+				over[c.name] = true
+				if measured = b.cut(); len(measured) == 0 {
+					skipped[c.name] = firstLine(err)
+				}
+			case err != nil:
+				over[c.name] = true
+				skipped[c.name] = firstLine(err)
+				progress(told(name, turn+1, runs*b.often, c.name, "failed: "+err.Error()))
+				continue
 			}
 			var figures []string
 			for _, r := range b.results {
-				value := report.Value{Value: measured[r.name], AtLeast: isCut}
-				values[r.name][c.name] = append(values[r.name][c.name], value)
-				figures = append(figures, value.String()+" "+r.unit)
+				if figure, known := measured[r.name]; known {
+					value := report.Value{Value: figure, AtLeast: isCut}
+					values[r.name][c.name] = append(values[r.name][c.name], value)
+					figures = append(figures, value.String()+" "+r.unit)
+				}
 			}
-			progress(told(b.results[0].name, turn+1, runs*b.often, c.name, strings.Join(figures, ", ")))
+			progress(told(name, turn+1, runs*b.often, c.name, strings.Join(figures, ", ")))
 		}
 	}
-	var lines []report.Case
 	for _, r := range b.results {
-		lines = append(lines, report.NewCase(r.name, r.unit, Ours, values[r.name]))
+		of := values[r.name]
+		for name := range of {
+			// Runs of a contestant that fails in one of them say nothing.
+			if skipped[name] != "" {
+				delete(of, name)
+			} else if r.unit == share {
+				of[name] = []report.Value{mean(of[name])}
+			}
+		}
+		if len(of) > 0 {
+			lines = append(lines, report.NewCase(r.name, r.unit, Ours, of))
+		}
 	}
-	return lines, nil
+	return lines, skipped, nil
+}
+
+// cut are the figures of a run that has reached the limit: its times are at least as long.
+func (b bout) cut() map[string]float64 {
+	measured := map[string]float64{}
+	for _, r := range b.results {
+		if r.unit == "s" {
+			measured[r.name] = limit.Seconds()
+		}
+	}
+	return measured
+}
+
+func mean(values []report.Value) report.Value {
+	sum := 0.0
+	for _, v := range values {
+		sum += v.Value
+	}
+	return report.Value{Value: sum / float64(len(values))}
 }
 
 // told is a line about a run.
 func told(name string, run, runs int, contestant, figures string) string {
-	return fmt.Sprintf("%-13s run %d/%d  %-13s %s", name, run, runs, contestant, figures)
+	return fmt.Sprintf("%-16s run %d/%d  %-13s %s", name, run, runs, contestant, figures)
 }
 
-func (b bout) once(ctx context.Context, s stage, c contestant) (measured map[string]float64, err error) {
-	a, err := s.open(ctx, c, b.workers)
+func (b bout) once(ctx context.Context, s stage, c contestant, turn int) (measured map[string]float64, err error) {
+	a, err := s.open(ctx, c, b)
 	if err != nil {
 		return nil, err
 	}
+	a.turn = turn
 	measured, err = b.measure(ctx, a)
 	if closed := a.close(); err == nil {
 		err = closed

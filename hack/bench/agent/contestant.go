@@ -12,6 +12,7 @@ import (
 	"maps"
 	"path"
 	"strconv"
+	"strings"
 
 	"opendatahub.io/mpijob/hack/bench/agent/host"
 )
@@ -41,6 +42,10 @@ type contestant struct {
 	shared map[string]string
 	// own are folders that each host has of its own.
 	own []string
+	// env is added to the environment of mpirun.
+	env []string
+	// verdict returns what a launcher printed at last about the cause of its end; nil: all that it printed.
+	verdict func(printed string) string
 }
 
 // agentFolder is where pods have the agent; see internal/agentapi.
@@ -57,8 +62,19 @@ func withAgent(name string, k Key, installed string) contestant {
 		files:  map[string]host.File{"/etc/mpi-agent/ssh-privatekey": {Content: k.Private, Mode: 0o444}},
 		shared: map[string]string{agentFolder: installed},
 		// As in pods: the files in which the rsh's of a host leave what they know.
-		own: []string{agentFolder + "/run"},
+		own:     []string{agentFolder + "/run"},
+		verdict: lastOfAgent,
 	}
+}
+
+// lastOfAgent is the last line that an agent printed.
+func lastOfAgent(printed string) (last string) {
+	for line := range strings.Lines(printed) {
+		if strings.HasPrefix(line, "mpi-agent:") {
+			last = strings.TrimSpace(line)
+		}
+	}
+	return last
 }
 
 // openSSH starts programs by the OpenSSH of the sample image and with its settings. The image's script around ssh,
@@ -76,6 +92,8 @@ func openSSH(k Key) contestant {
 			folder + "authorized_keys": {Content: k.Public + "\n", Mode: 0o644},
 			folder + "known_hosts":     {Content: "* " + k.Public + "\n", Mode: 0o644},
 		},
+		// As our operator and mpi-operator set it for sshd: ssh tries ten times, once a second.
+		env: []string{"OMPI_MCA_plm_rsh_args=-o ConnectionAttempts=10"},
 	}
 }
 
@@ -99,9 +117,20 @@ exec setsid --wait /bin/sh -c "$*"
 	return contestant{name: Floor, rsh: "/usr/local/bin/floor", files: files}
 }
 
-// worker and address are a host's.
-func worker(n int) string  { return "worker-" + strconv.Itoa(n) }
-func address(n int) string { return fmt.Sprintf("127.0.%d.%d", 1+n/250, 1+n%250) }
+// worker is the name of a host.
+func worker(n int) string { return "worker-" + strconv.Itoa(n) }
+
+// worker is the address of a host, and launcher that of the launcher.
+func (l link) worker(n int) string { return fmt.Sprintf("%s.0.%d.%d", l.first(), 1+n/250, 1+n%250) }
+func (l link) launcher() string    { return l.first() + ".0.0.1" }
+
+// first is the first number of all addresses.
+func (l link) first() string {
+	if l == (link{}) {
+		return "127"
+	}
+	return "10"
+}
 
 // environment is that of every host.
 var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C.UTF-8"}
@@ -109,7 +138,7 @@ var environment = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/b
 // mpi is the environment of mpirun, as our operator gives it to launchers (internal/implementation); the same for all but the
 // program that reaches hosts.
 func (c contestant) mpi() []string {
-	return []string{
+	return append([]string{
 		"OMPI_MCA_orte_keep_fqdn_hostnames=true",
 		"OMPI_MCA_orte_default_hostfile=" + hostfile,
 		"OMPI_MCA_orte_set_default_slots=1",
@@ -118,16 +147,16 @@ func (c contestant) mpi() []string {
 		"OMPI_ALLOW_RUN_AS_ROOT=1",
 		"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 		"OMPI_MCA_plm_rsh_agent=" + c.rsh,
-	}
+	}, c.env...)
 }
 
 const hostfile = "/etc/mpi/hostfile"
 
 // hostFiles are the files of a host of a job of so many workers.
-func (c contestant) hostFiles(workers int) map[string]host.File {
-	names, hosts := "127.0.0.1 localhost launcher\n", ""
+func (c contestant) hostFiles(workers int, l link) map[string]host.File {
+	names, hosts := "127.0.0.1 localhost\n"+l.launcher()+" launcher\n", ""
 	for n := range workers {
-		names += address(n) + " " + worker(n) + "\n"
+		names += l.worker(n) + " " + worker(n) + "\n"
 		hosts += worker(n) + " slots=1\n"
 	}
 	files := maps.Clone(c.files)

@@ -44,13 +44,16 @@ type File struct {
 type Network struct{ calls chan func() }
 
 // NewNetwork makes a network. It goes when it is closed and its last host has ended.
-func NewNetwork() (*Network, error) {
+func NewNetwork() (*Network, error) { return newNetwork(isolate) }
+
+// newNetwork makes a network that setUp sets up in the thread that calls it.
+func newNetwork(setUp func() error) (*Network, error) {
 	n := &Network{calls: make(chan func())}
 	made := make(chan error)
 	go func() {
 		// A thread of its own: its children are born into its network. It is not unlocked, and so ends with this.
 		runtime.LockOSThread()
-		made <- isolate()
+		made <- setUp()
 		for call := range n.calls {
 			call()
 		}
@@ -67,18 +70,28 @@ func isolate() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("unshare: %w", err)
 	}
+	return setInterface("lo", nil)
+}
+
+// setInterface brings up an interface of this thread's network namespace, after more has been set.
+func setInterface(name string, more func(socket int, device *unix.Ifreq) error) error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open a socket: %w", err)
 	}
 	defer unix.Close(socket)
-	loopback, err := unix.NewIfreq("lo")
+	device, err := unix.NewIfreq(name)
 	if err != nil {
 		return err
 	}
-	loopback.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	if err := unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, loopback); err != nil {
-		return fmt.Errorf("bring up the loopback interface: %w", err)
+	if more != nil {
+		if err := more(socket, device); err != nil {
+			return err
+		}
+	}
+	device.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, device); err != nil {
+		return fmt.Errorf("bring up the interface %s: %w", name, err)
 	}
 	return nil
 }
@@ -90,6 +103,8 @@ func (n *Network) Close() { close(n.calls) }
 type Host struct {
 	name    string
 	command *exec.Cmd
+	// isOurs is whether its first process is this program.
+	isOurs bool
 }
 
 // Start starts a host, whose output goes to a file.

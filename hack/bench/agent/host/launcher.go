@@ -30,15 +30,17 @@ type Request struct {
 	Env []string
 	// Weigh, if not 0, is how long the programs are left to run before their memory is taken and they are killed.
 	Weigh time.Duration
+	// MayFail is whether a program that fails is no error of Run's.
+	MayFail bool
 }
 
 // Reply says how a Request went.
 type Reply struct {
 	// Took is from the start of the first program until the end of the last.
 	Took time.Duration
-	// Outputs are what each program wrote to its standard output, and Memory what it held if it was weighed.
-	Outputs []string
-	Memory  []Memory
+	// Outputs are what each program wrote to its standard output, Errors to its standard error, and Memory is what it held if it was weighed.
+	Outputs, Errors []string
+	Memory          []Memory
 	// Failure says what is wrong; empty: all programs ended well.
 	Failure string
 }
@@ -63,6 +65,7 @@ func (n *Network) StartLauncher(spec Spec) (*Launcher, error) {
 	if err != nil {
 		return nil, err
 	}
+	started.isOurs = true
 	return &Launcher{Host: started, input: input, requests: json.NewEncoder(input), replies: json.NewDecoder(output)}, nil
 }
 
@@ -80,7 +83,7 @@ func (l *Launcher) Run(ctx context.Context, request Request) (Reply, error) {
 		return Reply{}, fmt.Errorf("run %s: %w", strings.Join(request.Commands[0], " "), context.Cause(ctx))
 	case err != nil:
 		return Reply{}, fmt.Errorf("host %s has ended: %w", l.name, err)
-	case reply.Failure != "":
+	case reply.Failure != "" && !request.MayFail:
 		return Reply{}, errors.New(reply.Failure)
 	}
 	return reply, nil
@@ -134,7 +137,7 @@ func (r Request) run(env []string) (reply Reply) {
 	}
 	reply.Took = time.Since(start)
 	for i, command := range commands {
-		reply.Outputs = append(reply.Outputs, outputs[i].out.String())
+		reply.Outputs, reply.Errors = append(reply.Outputs, outputs[i].out.String()), append(reply.Errors, outputs[i].errors.String())
 		if errs[i] != nil && reply.Failure == "" {
 			reply.Failure = fmt.Sprintf("%s: %v\n%s", strings.Join(command.Args, " "), errs[i], outputs[i].errors.String())
 		}
