@@ -55,6 +55,7 @@ func Launches(launchers []*Launcher, ended []agentapi.RankEnd, sessions []record
 			next.addActivity(*own)
 		}
 		sortByCause(next.Failed)
+		slices.SortStableFunc(next.Lost, records.CompareTrouble)
 		all = append(all, next)
 	}
 	return all

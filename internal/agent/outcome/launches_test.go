@@ -196,3 +196,15 @@ func TestSortByCause(t *testing.T) {
 		})
 	}
 }
+
+// TestLaunchNamesTheFirstLostHost: a launcher that is ended because hosts were lost is told the first of them.
+func TestLaunchNamesTheFirstLostHost(t *testing.T) {
+	t.Parallel()
+	lost := func(host string, at int64) records.Record {
+		return records.Record{Host: host, Process: 100, Ancestors: []int{7}, Reached: time.Unix(1, 0), Over: true, Trouble: agentapi.ConnectionLost, Why: "lost", TroubleAt: time.Unix(at, 0), Worker: &agentapi.Summary{RanksSeen: 1}}
+	}
+	all := Launches([]*Launcher{{PID: 7}}, nil, []records.Record{lost("worker-1", 9), lost("worker-2", 8)}, nil)
+	if got := all[0].Failure(); got != "Host worker-2 was lost: lost." {
+		t.Errorf("got %q", got)
+	}
+}

@@ -27,7 +27,6 @@ func Summarize(summary agentapi.Summary, sessions []records.Record, expected hos
 	}
 	for _, r := range all {
 		if isEnding := r.Worker != nil && r.Worker.Ending; r.Trouble != "" && (r.Over || isEnding || r.Reached.IsZero()) {
-			summary.Hosts = append(summary.Hosts, agentapi.HostTrouble{Host: hostfile.Short(r.Host), Code: r.Trouble, Message: r.Why, Seconds: r.Seconds})
 			lost = append(lost, r)
 		}
 		if r.Worker != nil {
@@ -38,8 +37,11 @@ func Summarize(summary agentapi.Summary, sessions []records.Record, expected hos
 			summary.InitSeconds = max(summary.InitSeconds, r.Worker.InitSeconds)
 		}
 	}
+	slices.SortStableFunc(lost, records.CompareTrouble)
 	judge(&summary, lost)
-	summary.Hosts = summary.Hosts[:min(len(summary.Hosts), mostHosts)]
+	for _, r := range lost[:min(len(lost), mostHosts)] {
+		summary.Hosts = append(summary.Hosts, agentapi.HostTrouble{Host: hostfile.Short(r.Host), Code: r.Trouble, Message: r.Why, Seconds: r.Seconds})
+	}
 	summary.Ranks = summary.Ranks[:min(len(summary.Ranks), MostRankEnds)]
 	return summary
 }

@@ -3,6 +3,7 @@ package outcome
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -259,6 +260,38 @@ func TestSessions(t *testing.T) {
 			got := Summarize(agentapi.Summary{}, test.records, hostfile.Hosts{}, at(60)).Sessions
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestFirstLostHost: of several hosts in trouble, the one is named whose trouble began first, not the first by name.
+func TestFirstLostHost(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(100, 0)
+	lost := func(host string, after time.Duration) records.Record {
+		return records.Record{Host: host, Since: start, Reached: start, Over: true, Trouble: agentapi.ConnectionLost, Why: "lost", TroubleAt: start.Add(after)}
+	}
+	unreached := records.Record{Host: "worker-0", Since: start, Trouble: agentapi.Unreachable, Why: "no answer"}
+	ending := records.Record{Host: "worker-9", Since: start, Reached: start, Trouble: agentapi.ConnectionLost, Why: "ends", TroubleAt: start, Worker: &agentapi.Summary{Ending: true}}
+	for name, test := range map[string]struct {
+		sessions []records.Record
+		want     []string
+	}{
+		"lost one after the other":           {[]records.Record{lost("worker-15", 2*time.Second), lost("worker-56", 3*time.Second), lost("worker-8", time.Second)}, []string{"worker-8", "worker-15", "worker-56"}},
+		"one is still waited for":            {[]records.Record{unreached, lost("worker-8", time.Second)}, []string{"worker-8", "worker-0"}},
+		"a pod began to end, others lost":    {[]records.Record{lost("worker-1", time.Second), ending}, []string{"worker-9", "worker-1"}},
+		"at the same time, in the old order": {[]records.Record{lost("worker-1", 0), lost("worker-2", 0)}, []string{"worker-1", "worker-2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told := Summarize(agentapi.Summary{}, test.sessions, hostfile.Hosts{}, start.Add(time.Minute))
+			var got []string
+			for _, host := range told.Hosts {
+				got = append(got, host.Host)
+			}
+			if !slices.Equal(got, test.want) || !strings.Contains(told.Message, "Host "+test.want[0]+" ") {
+				t.Errorf("got %v and %q, want %v", got, told.Message, test.want)
 			}
 		})
 	}

@@ -36,6 +36,8 @@ type Record struct {
 	// Trouble and Why are the last failure's, empty after success.
 	Trouble agentapi.Code `json:"trouble,omitempty"`
 	Why     string        `json:"why,omitempty"`
+	// TroubleAt is when a session was lost or given up, or its pod began to end; zero before.
+	TroubleAt time.Time `json:"troubleAt,omitzero"`
 	// Over is set when nothing more will come: the session has ended, or was given up.
 	Over bool `json:"over,omitempty"`
 	// Seconds is how long it took up to failing, or how long the session lasted.
@@ -140,6 +142,14 @@ func ByHost(records []Record) []Record {
 		byHost[r.Host] = r
 	}
 	return slices.SortedFunc(maps.Values(byHost), func(a, b Record) int { return strings.Compare(a.Host, b.Host) })
+}
+
+// CompareTrouble orders records by when their trouble began: the first may have caused that of the others. Those without a time are last.
+func CompareTrouble(a, b Record) int {
+	if a.TroubleAt.IsZero() != b.TroubleAt.IsZero() {
+		return b.TroubleAt.Compare(a.TroubleAt)
+	}
+	return a.TroubleAt.Compare(b.TroubleAt)
 }
 
 // Add adds a worker's answer, which came after the session's end. Ranks of earlier launches are left out.
