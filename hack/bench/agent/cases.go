@@ -22,7 +22,7 @@ type bout struct {
 	workers int
 	// often is how many runs are made for each that is asked for: what takes milliseconds varies more.
 	often int
-	// late is how many of the workers are not there at the beginning.
+	// late is how many of the workers are started later, by measure.
 	late int
 	// link is how far hosts are from each other.
 	link link
@@ -34,7 +34,7 @@ type bout struct {
 // share is the unit of what is 1 in a run or 0: the figure is that of all runs.
 const share = "share"
 
-// isLate reports whether a worker is not there at the beginning: every second one, so that late ones are everywhere in a tree.
+// isLate reports whether a worker is started later: every second one, so that late ones are everywhere in a tree.
 func (b bout) isLate(n int) bool { return n%2 == 1 && n/2 < b.late }
 
 // bouts returns all cases. Those of full have hundreds of hosts, and need up to 12 GiB of memory.

@@ -52,8 +52,8 @@ func cause(e ended) string {
 	return "without an error"
 }
 
-// dyingSome measures how soon the launcher ends after the first of some workers has died at a random moment, with all of its processes, while
-// ranks run on all, and whether it then names the first that has died, and none that lives.
+// dyingSome measures how soon the launcher ends after a worker has died with all of its processes, while ranks run on all. Others die at
+// random moments after it. The launcher has to name the first one, and none that lives.
 func dyingSome(workers int) bout {
 	name, named := fmt.Sprintf("dying/%d", workers), fmt.Sprintf("dying-named/%d", workers)
 	return bout{
@@ -95,7 +95,7 @@ func dyingSome(workers int) bout {
 // closed is of something that has ended and was waited for.
 var closed = func() <-chan ended { c := make(chan ended); close(c); return c }()
 
-// death is that of a worker, so long after the first.
+// death is that of a worker, some time after the first.
 type death struct {
 	worker int
 	after  time.Duration
@@ -103,7 +103,7 @@ type death struct {
 
 // deathsOf are those of one in twenty workers, and of one at least: the same in a turn for each contestant.
 func deathsOf(workers, turn int) []death {
-	// The first is clearly the first, also on a busy machine.
+	// The first death is noticed before the others, also on a busy machine.
 	const oneIn, within, ahead = 20, time.Second, 200 * time.Millisecond
 	random := rand.New(rand.NewPCG(uint64(workers), uint64(turn))) //nolint:gosec // no secret
 	deaths := make([]death, max(1, workers/oneIn))
@@ -144,7 +144,7 @@ func (c contestant) judge(printed string, deaths []death) float64 {
 // channel yields how mpirun has ended, also after an error.
 func (a *arena) sleep(ctx context.Context, workers int) (<-chan ended, error) {
 	const pause = 100 * time.Millisecond
-	// Nobody else on this machine sleeps as long.
+	// The length identifies them among the processes of this machine.
 	program := []string{"sleep", strconv.Itoa(1_000_000 + os.Getpid())}
 	request := a.mpirun(workers, nil, program...)
 	request.MayFail = true
