@@ -232,62 +232,77 @@ func (b bout) order(turn int, contestants []contestant) []contestant {
 	return taking
 }
 
-// run makes the runs of a bout: each contestant one, and again. A contestant that fails makes no further ones, and skipped says why. One
-// that reaches the limit makes no further ones either: they would take as long.
+// run makes the runs of a bout: each contestant one, and again. skipped is why contestants have no figures.
 func (b bout) run(ctx context.Context, s stage, runs int, contestants []contestant, progress func(string)) (lines []report.Case, skipped map[string]string, err error) {
-	values, over := map[string]map[string][]report.Value{}, map[string]bool{}
+	all := tally{bout: b, values: map[string]map[string][]report.Value{}, over: map[string]bool{}, skipped: map[string]string{}}
 	for _, r := range b.results {
-		values[r.name] = map[string][]report.Value{}
+		all.values[r.name] = map[string][]report.Value{}
 	}
-	skipped = map[string]string{}
-	name := b.results[0].name
 	for turn := range runs * b.often {
 		for _, c := range b.order(turn, contestants) {
-			if over[c.name] {
+			if all.over[c.name] {
 				continue
 			}
 			measured, err := b.once(ctx, s, c, turn)
-			isCut := errors.Is(err, errLimit)
-			switch {
-			case ctx.Err() != nil:
+			if ctx.Err() != nil {
 				return nil, nil, err
-			case isCut:
-				over[c.name] = true
-				if measured = b.cut(); len(measured) == 0 {
-					skipped[c.name] = firstLine(err)
-				}
-			case err != nil:
-				over[c.name] = true
-				skipped[c.name] = firstLine(err)
-				progress(told(name, turn+1, runs*b.often, c.name, "failed: "+err.Error()))
-				continue
 			}
-			var figures []string
-			for _, r := range b.results {
-				if figure, known := measured[r.name]; known {
-					value := report.Value{Value: figure, AtLeast: isCut}
-					values[r.name][c.name] = append(values[r.name][c.name], value)
-					figures = append(figures, value.String()+" "+r.unit)
-				}
-			}
-			progress(told(name, turn+1, runs*b.often, c.name, strings.Join(figures, ", ")))
+			progress(told(b.results[0].name, turn+1, runs*b.often, c.name, all.add(c.name, measured, err)))
 		}
 	}
-	for _, r := range b.results {
-		of := values[r.name]
-		for name := range of {
-			// Runs of a contestant that fails in one of them say nothing.
-			if skipped[name] != "" {
-				delete(of, name)
-			} else if r.unit == share {
-				of[name] = []report.Value{mean(of[name])}
+	return all.lines(), all.skipped, nil
+}
+
+// tally is what the runs of a bout have measured.
+type tally struct {
+	bout
+	// values are by the name of a result and that of a contestant.
+	values map[string]map[string][]report.Value
+	// over are contestants that make no further runs: one that has failed, and one that has reached the limit, as it would do so again.
+	over map[string]bool
+	// skipped is why contestants have no figures.
+	skipped map[string]string
+}
+
+// add adds a run of a contestant, and returns it as text.
+func (t *tally) add(contestant string, measured map[string]float64, err error) string {
+	isCut := errors.Is(err, errLimit)
+	if isCut {
+		measured = t.cut()
+	}
+	t.over[contestant] = err != nil
+	if err != nil && len(measured) == 0 {
+		t.skipped[contestant] = firstLine(err)
+		return "failed: " + err.Error()
+	}
+	var figures []string
+	for _, r := range t.results {
+		if figure, known := measured[r.name]; known {
+			value := report.Value{Value: figure, AtLeast: isCut}
+			t.values[r.name][contestant] = append(t.values[r.name][contestant], value)
+			figures = append(figures, value.String()+" "+r.unit)
+		}
+	}
+	return strings.Join(figures, ", ")
+}
+
+// lines are the figures of all runs. Those of a contestant that has failed in one of its runs are left out.
+func (t *tally) lines() (lines []report.Case) {
+	for _, r := range t.results {
+		of := t.values[r.name]
+		for contestant, values := range of {
+			switch {
+			case t.skipped[contestant] != "":
+				delete(of, contestant)
+			case r.unit == share:
+				of[contestant] = []report.Value{mean(values)}
 			}
 		}
 		if len(of) > 0 {
 			lines = append(lines, report.NewCase(r.name, r.unit, Ours, of))
 		}
 	}
-	return lines, skipped, nil
+	return lines
 }
 
 // cut are the figures of a run that has reached the limit: its times are at least as long.

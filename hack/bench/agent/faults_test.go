@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -86,6 +88,33 @@ func TestCut(t *testing.T) {
 	}
 	if got := holding(16).cut(); len(got) != 0 {
 		t.Errorf("a run that was cut has the figures %v without a time", got)
+	}
+}
+
+// TestTally: a contestant that fails has no figures and is named with the reason, one that reaches the limit has that as its time, and both
+// make no further runs.
+func TestTally(t *testing.T) {
+	all := tally{
+		bout:   dyingSome(16),
+		values: map[string]map[string][]report.Value{"dying/16": {}, "dying-named/16": {}}, over: map[string]bool{}, skipped: map[string]string{},
+	}
+	all.add(Ours, map[string]float64{"dying/16": 1, "dying-named/16": 1}, nil)
+	all.add(OpenSSH, map[string]float64{"dying/16": 1, "dying-named/16": 1}, nil)
+	if all.over[Ours] || all.over[OpenSSH] {
+		t.Error("a contestant is over after a run that went well")
+	}
+	all.add(Ours, map[string]float64{"dying/16": 3, "dying-named/16": 0}, nil)
+	all.add(OpenSSH, nil, errors.New("exit status 1\nmore"))
+	all.add(Before, nil, fmt.Errorf("run mpirun: %w", errLimit))
+	if !all.over[OpenSSH] || !all.over[Before] || len(all.skipped) != 1 || all.skipped[OpenSSH] != "exit status 1" {
+		t.Errorf("over are %v, skipped %v", all.over, all.skipped)
+	}
+	lines := all.lines()
+	if len(lines) != 2 || lines[0].Ours != 2 || lines[1].Ours != 0.5 || lines[1].Details[Ours].Runs != 1 {
+		t.Fatalf("got %+v", lines)
+	}
+	if before := lines[0].Details[Before]; len(lines[0].Details) != 2 || !before.AtLeast || before.Median != limit.Seconds() {
+		t.Errorf("got %+v", lines[0].Details)
 	}
 }
 

@@ -152,6 +152,14 @@ func CompareTrouble(a, b Record) int {
 	return a.TroubleAt.Compare(b.TroubleAt)
 }
 
+// SetTrouble keeps why a host is lost or is ending, and since when.
+func (r *Record) SetTrouble(code agentapi.Code, why string) {
+	r.Trouble, r.Why = code, why
+	if r.TroubleAt.IsZero() {
+		r.TroubleAt = time.Now()
+	}
+}
+
 // Add adds a worker's answer, which came after the session's end. Ranks of earlier launches are left out.
 func (r *Record) Add(told agentapi.Summary) {
 	told.Ranks = slices.DeleteFunc(told.Ranks, func(end agentapi.RankEnd) bool { return end.At < r.Since.UnixMilli() })

@@ -106,8 +106,8 @@ func (t target) connect(ctx context.Context, identity protocol.Identity, names *
 	}}
 	client, err := d.Dial(ctx, t.host, t.port, t.anyHostKey, wait)
 	if found, is := errors.AsType[*protocol.Trouble](err); is {
-		known.Trouble, known.Why, known.TroubleAt = found.Code, found.Why, time.Now()
-		known.Over, known.Seconds = true, int32(known.TroubleAt.Sub(known.Since).Seconds())
+		known.SetTrouble(found.Code, found.Why)
+		known.Over, known.Seconds = true, int32(time.Since(known.Since).Seconds())
 		known.Write(records.Folder())
 		return nil, fmt.Errorf("given up after %d s: %w", known.Seconds, found)
 	}
@@ -221,10 +221,7 @@ func (t target) execute(client *ssh.Client, stdin *os.File, stdout, stderr io.Wr
 		return 0, fmt.Errorf("pass on output: %w", err)
 	}
 	if !ended {
-		if known.TroubleAt.IsZero() {
-			known.TroubleAt = time.Now()
-		}
-		known.Trouble, known.Why = agentapi.ConnectionLost, "the connection to it was lost while its ranks ran: its pod ended or was deleted, its node failed, or the network was cut"
+		known.SetTrouble(agentapi.ConnectionLost, "the connection to it was lost while its ranks ran: its pod ended or was deleted, its node failed, or the network was cut")
 		return 0, errors.New(known.Why)
 	}
 	return code, nil
@@ -273,10 +270,7 @@ func exitOf(requests <-chan *ssh.Request, known *records.Record) (code int, ende
 			if json.Unmarshal(request.Payload, &summary) == nil {
 				known.Worker = &summary
 				if summary.Ending {
-					if known.TroubleAt.IsZero() {
-						known.TroubleAt = time.Now()
-					}
-					known.Trouble, known.Why = agentapi.ConnectionLost, "its pod was deleted or evicted while its ranks ran"
+					known.SetTrouble(agentapi.ConnectionLost, "its pod was deleted or evicted while its ranks ran")
 				}
 				known.Write(records.Folder())
 			}
