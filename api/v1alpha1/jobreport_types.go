@@ -328,6 +328,11 @@ type MPIStatus struct {
 	// slowest worker.
 	// +optional
 	InitMilliseconds int64 `json:"initMilliseconds,omitempty"`
+	// binding is how ranks are bound to cores, such as "none, cores are shared", "each rank to a core of its pod" or
+	// "as set: --bind-to core". It is empty if that is unknown, as with sshd.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Binding string `json:"binding,omitempty"`
 }
 
 // Trace identifies the spans of a job in OpenTelemetry.

@@ -56,10 +56,10 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 	if refusal := requireEncryption(ctx, c, settings, request, jobSet); refusal != nil {
 		return *refusal
 	}
-	addressWait := mpi.New().Gang.AddressWait()
+	addressWait, cores := mpi.New().Gang.AddressWait(), int64(0)
 	if used != nil {
 		converted := trainjob.Convert(job, *used)
-		addressWait = converted.Gang.AddressWait()
+		addressWait, cores = converted.Gang.AddressWait(), converted.WorkerCores()
 		if refusal := meetSite(ctx, live, settings, converted, jobSet); refusal != nil {
 			return *refusal
 		}
@@ -70,6 +70,7 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	trainjob.PassAddressWait(jobSet.Object, addressWait)
+	trainjob.PassCores(jobSet.Object, cores)
 	if optional, _ := mpi.ParseRDMA(job.Annotations); optional {
 		pods, err := trainjob.PodSpecs(jobSet.Object)
 		if err != nil {

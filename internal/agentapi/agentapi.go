@@ -150,6 +150,8 @@ type Summary struct {
 	// NoInterface is a setting by which ranks use none of their pod's network interfaces; nil if there is none. A launcher's is that
 	// of all pods with ranks.
 	NoInterface *InterfaceSetting `json:"noInterface,omitempty"`
+	// Binding is how ranks are bound to cores; nil if it is unknown. A launcher's is that of the job.
+	Binding *Binding `json:"binding,omitempty"`
 	// Usage is what the containers used over time: a launcher's is that of the job. In a termination message, it has fewer points.
 	Usage *Usage `json:"usage,omitempty"`
 	// Activity is what the ranks of a worker do, while they run. It is not part of termination messages.

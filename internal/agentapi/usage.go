@@ -41,6 +41,8 @@ type Launch struct {
 	// is the time from the start of the command there, on the slowest host.
 	RanksAt     int64   `json:"ranksAt,omitempty"`
 	InitSeconds float64 `json:"initSeconds,omitempty"`
+	// Binding is how the job's ranks are bound to cores; nil if it is unknown.
+	Binding *Binding `json:"binding,omitempty"`
 }
 
 // Limits of a Usage.

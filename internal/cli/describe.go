@@ -137,6 +137,7 @@ func (o *describeOptions) resources(job jobs.Job) [][2]string {
 	}
 	return [][2]string{
 		{"MPI", jobs.RanksText(status)},
+		{"Binding", status.MPI.Binding},
 		{"Image", pods.Image},
 		{"Command", job.CommandText()},
 		{"Per worker", jobs.ResourcesText(pods.Worker)},

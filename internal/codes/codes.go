@@ -155,6 +155,7 @@ const (
 	NoAnswer           Code = "NoAnswer"
 	Straggler          Code = "Straggler"
 	CPUThrottled       Code = "CPUThrottled"
+	RanksShareCores    Code = "RanksShareCores"
 	MemoryGrowing      Code = "MemoryGrowing"
 	TrainingDiverged   Code = "TrainingDiverged"
 	MPINotAwaited      Code = "MPINotAwaited"

@@ -39,10 +39,10 @@ var (
 
 	checks = slices.Concat(beforePods, podsRemoved, podsNotStarted, programs, ends, waits)
 	// warnings are what can make a running job fail, or waste its resources.
-	warnings = []check{memoryGrowing, trainingDiverged, deadlineNear, nodesCordoned, throttling, gpusIdle}
+	warnings = []check{memoryGrowing, trainingDiverged, deadlineNear, nodesCordoned, throttling, coresShared, gpusIdle}
 	// queuedChecks and succeededChecks are those of jobs in these phases.
 	queuedChecks    = []check{queued, shortOfQuota}
-	succeededChecks = []check{hostfileIgnored, mixedMPI, notAwaited, againstExitCode, rdmaNotUsed, rdmaFallback, throttled, workersIdle, trainingDiverged}
+	succeededChecks = []check{hostfileIgnored, mixedMPI, notAwaited, againstExitCode, rdmaNotUsed, rdmaFallback, throttled, coresWereShared, workersIdle, trainingDiverged}
 )
 
 // Job returns the findings of a job: the cause first, then its consequences and other observations. A healthy job has

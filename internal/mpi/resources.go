@@ -97,3 +97,36 @@ func (j Job) SharesCores() bool {
 	}
 	return j.Workers.Count > 0 && shares(j.Workers.Template) || j.Launcher.RunsRanks && shares(j.Launcher.Template)
 }
+
+// WorkerCores returns how many CPUs each worker's main container owns if the CPU manager of its node is static: that gives exclusive CPUs
+// to containers with whole ones in pods of the QoS class Guaranteed (k8s.io/kubernetes/pkg/kubelet/cm/cpumanager, policy_static.go). It is
+// 0 if they share CPUs in any case, and for jobs whose launcher runs ranks, too: MPI's launcher binds those itself.
+func (j Job) WorkerCores() int64 {
+	spec := j.Workers.Template.Spec
+	if j.Launcher.RunsRanks || len(spec.Containers) == 0 {
+		return 0
+	}
+	return OwnCores(spec)
+}
+
+// OwnCores is WorkerCores for the pods of a template.
+func OwnCores(spec corev1.PodSpec) int64 {
+	if spec.Resources != nil {
+		return 0
+	}
+	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			limit, request := container.Resources.Limits[name], container.Resources.Requests[name]
+			_, requested := container.Resources.Requests[name]
+			// A request that is left out is the limit.
+			if limit.Sign() <= 0 || requested && request.Cmp(limit) != 0 {
+				return 0
+			}
+		}
+	}
+	cpus := spec.Containers[0].Resources.Limits[corev1.ResourceCPU]
+	if !isWhole(cpus) {
+		return 0
+	}
+	return cpus.Value()
+}

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"maps"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -21,6 +22,9 @@ func addAgent(job mpi.Job, pod *corev1.PodSpec, settings Settings) {
 	addEnv(main, corev1.EnvVar{Name: agentapi.EnvAddressWait, Value: job.Gang.AddressWait().String()})
 	if path := main.TerminationMessagePath; path != "" && path != agentapi.TerminationFile {
 		addEnv(main, corev1.EnvVar{Name: agentapi.EnvTermination, Value: path})
+	}
+	if cores := job.WorkerCores(); cores > 0 {
+		addEnv(main, corev1.EnvVar{Name: agentapi.EnvCores, Value: strconv.FormatInt(cores, 10)})
 	}
 	if job.Profile {
 		addEnv(main, corev1.EnvVar{Name: agentapi.EnvProfile, Value: agentapi.ProfileFolder})

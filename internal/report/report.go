@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -48,6 +49,7 @@ func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outco
 	status.Run = m.run()
 	status.MPI.Implementation, status.MPI.SlotsPerWorker, status.MPI.Ranks = string(job.Implementation), job.SlotsPerWorker, job.Ranks()
 	m.setHosts(&status.MPI)
+	status.MPI.Binding = cmp.Or(m.binding(), status.MPI.Binding)
 	status.Startup = m.startup(*status)
 	status.Workers = m.workers()
 	status.Pods, status.PodsOmitted = m.pods(), 0

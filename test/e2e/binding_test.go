@@ -1,11 +1,19 @@
 package e2e
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/kinds/mpijob"
 )
 
@@ -41,15 +49,7 @@ func TestRanksAreNotBound(t *testing.T) {
 		}
 		check := func(t *testing.T, text string) {
 			t.Helper()
-			found := allowed.FindAllStringSubmatch(text, -1)
-			if len(found) != 2 {
-				t.Errorf("%d ranks printed their CPUs, want 2: %s", len(found), text)
-			}
-			for _, match := range found {
-				if bound := !strings.ContainsAny(match[1], "-,"); bound != test.bound {
-					t.Errorf("a rank may use the CPUs %s; bound: want %t", match[1], test.bound)
-				}
-			}
+			checkBound(t, text, 2, test.bound)
 		}
 		t.Run(name, func(t *testing.T) {
 			parallel(t, 2)
@@ -68,5 +68,85 @@ func TestRanksAreNotBound(t *testing.T) {
 			ends(t, object, "Complete")
 			check(t, printed(t, object))
 		})
+	}
+}
+
+// TestRanksThatShareCoresAreNotBound: where pods ask for cores of their own and their node does not give them any, as without the static CPU
+// manager, ranks may use all CPUs: those of two jobs with two workers each on one node. A flag binds them, and the record says which.
+func TestRanksThatShareCoresAreNotBound(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		sample, flags, want string
+		bound               bool
+	}{
+		"Open MPI 4":        {sample: "openmpi", want: "none, cores are shared"},
+		"Open MPI 5":        {sample: "openmpi5", want: "none, cores are shared"},
+		"MPICH":             {sample: "mpich", want: "none, cores are shared"},
+		"Intel MPI":         {sample: "intelmpi", want: "none, cores are shared"},
+		"Open MPI 4, bound": {sample: "openmpi", flags: "--bind-to core", bound: true, want: "as set: --bind-to core"},
+		"Open MPI 5, bound": {sample: "openmpi5", flags: "--bind-to core", bound: true, want: "as set: --bind-to core"},
+		"MPICH, bound":      {sample: "mpich", flags: "-bind-to core", bound: true, want: "as set: -bind-to core"},
+		"Open MPI 4, some":  {sample: "openmpi", flags: "--map-by node -x OMP_NUM_THREADS=2", want: "none, a rank may use several cores"},
+		"Open MPI 5, some":  {sample: "openmpi5", flags: "--map-by node -x OMP_NUM_THREADS=2", want: "none, a rank may use several cores"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parallel(t, 4)
+			node, namespace := machines(t)[0], newNamespace(t)
+			var jobs []*kubeflow.MPIJob
+			for _, job := range []string{"one", "two"} {
+				command := mpiCommand(test.sample, "grep", "Cpus_allowed_list", "/proc/self/status")
+				command[2] = "2"
+				command = slices.Concat(command[:3], strings.Fields(test.flags), command[3:])
+				job := agentJob(namespace, job, test.sample, mpiOf(test.sample), 2, command...)
+				job.Spec.SlotsPerWorker = new(int32(1))
+				on(job, kubeflow.MPIReplicaTypeWorker, node)
+				// As of pods with requests of whole CPUs that equal the limits, for which the machine has no room.
+				for _, container := range []*corev1.Container{launcher(job), worker(job)} {
+					container.Env = append(container.Env, corev1.EnvVar{Name: agentapi.EnvCores, Value: "1"})
+				}
+				create(t, job)
+				jobs = append(jobs, job)
+			}
+			for _, job := range jobs {
+				waitFor(t, job, (mpijob.Kind{}).Name()+" succeeds", succeeded)
+				checkBound(t, output(t, job), 2, test.bound)
+				reported(t, (mpijob.Kind{}).Name(), namespace, job.Name, "the record has the binding", func(status v1alpha1.JobReportStatus) error {
+					if status.MPI.Binding != test.want {
+						return fmt.Errorf("binding: %q, want %q", status.MPI.Binding, test.want)
+					}
+					return nil
+				})
+			}
+		})
+	}
+}
+
+// TestRanksBoundToTheSameCore: ranks of two workers on one node that a flag binds to the same core are a finding.
+func TestRanksBoundToTheSameCore(t *testing.T) {
+	parallel(t, 2)
+	job := openMPI(newNamespace(t), 2, "mpirun", "-n", "2", "--bind-to", "core", "sleep", "45")
+	job.Spec.SlotsPerWorker = new(int32(1))
+	on(job, kubeflow.MPIReplicaTypeWorker, machines(t)[0])
+	create(t, job)
+	waitFor(t, job, (mpijob.Kind{}).Name()+" succeeds", succeeded)
+	reported(t, (mpijob.Kind{}).Name(), job.Namespace, job.Name, "the record has the finding", func(status v1alpha1.JobReportStatus) error {
+		if !slices.ContainsFunc(status.Findings, func(f v1alpha1.Finding) bool { return f.Code == codes.RanksShareCores }) {
+			return fmt.Errorf("findings: %+v", status.Findings)
+		}
+		return nil
+	})
+}
+
+// checkBound checks the CPUs that ranks have printed.
+func checkBound(t *testing.T, text string, ranks int, bound bool) {
+	t.Helper()
+	found := allowed.FindAllStringSubmatch(text, -1)
+	if len(found) != ranks {
+		t.Errorf("%d ranks printed their CPUs, want %d: %s", len(found), ranks, text)
+	}
+	for _, match := range found {
+		if isBound := !strings.ContainsAny(match[1], "-,"); isBound != bound {
+			t.Errorf("a rank may use the CPUs %s; bound: want %t", match[1], bound)
+		}
 	}
 }

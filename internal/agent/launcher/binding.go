@@ -2,20 +2,85 @@ package launcher
 
 import (
 	"bytes"
+	"debug/elf"
 	"io"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"opendatahub.io/mpijob/internal/agent/environ"
 	"opendatahub.io/mpijob/internal/agent/files"
+	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agent/mpirun"
 	"opendatahub.io/mpijob/internal/agent/ranks"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// unboundEnv returns the environment in which MPI leaves the ranks of a command unbound, unless the user asks for binding
-// (mpirun.WithoutBinding). Each pod has its own daemon, and all daemons of a node would bind their ranks to the same cores.
-func unboundEnv(env, command []string) []string {
-	return mpirun.WithoutBinding(env, ranks.Parameters(environ.Get(env, "HOME")), append(scriptsOf(command), strings.Join(command, " "))...)
+// bindEnv returns the environment in which MPI binds the ranks of a command or leaves them unbound by default, and what was decided. What the
+// user says decides (mpirun.UserBinding). Ranks are bound where each has a core that its pod may own; whether the pod does is for its
+// worker to say (worker.bindEnv). All others are not bound: each pod has its own daemon, and all daemons of a node would bind their ranks to
+// the same cores.
+func bindEnv(env, command []string, hosts hostfile.Hosts) ([]string, agentapi.Binding) {
+	by, asks := mpirun.UserBinding(env, ranks.Parameters(environ.Get(env, "HOME")), append(scriptsOf(command), strings.Join(command, " "))...)
+	if asks {
+		return env, agentapi.Binding{Policy: agentapi.BindUser, By: by}
+	}
+	if by != "" {
+		return mpirun.WithoutBinding(env), agentapi.Binding{Policy: agentapi.BindUser, By: by}
+	}
+	policy := policyFor(environ.Get(env, agentapi.EnvCores), hosts)
+	prrte := false
+	if policy == agentapi.BindCore {
+		var isFound bool
+		if prrte, isFound = letsWorkersDecide(command[0]); isFound && !prrte {
+			policy = agentapi.BindVersion
+		}
+	}
+	if policy != agentapi.BindCore {
+		return mpirun.WithoutBinding(env), agentapi.Binding{Policy: policy}
+	}
+	return environ.Set(mpirun.WithBinding(env, prrte), agentapi.EnvBind, string(policy)), agentapi.Binding{Policy: policy}
+}
+
+// policyFor returns whether ranks may be bound. cores is how many each worker may own (agentapi.EnvCores).
+func policyFor(cores string, hosts hostfile.Hosts) agentapi.BindingPolicy {
+	each, err := strconv.ParseInt(cores, 10, 32)
+	if err != nil || each < 1 || hosts.Others == 0 || hosts.OwnSlots > 0 {
+		return agentapi.BindShared
+	}
+	policy := agentapi.BindCore
+	for _, slots := range hosts.SlotsOf {
+		switch {
+		case slots > int32(each):
+			return agentapi.BindShared
+		case slots < int32(each):
+			policy = agentapi.BindSeveral
+		}
+	}
+	return policy
+}
+
+// letsWorkersDecide reports whether the PRRTE of Open MPI 5 leaves it to its daemons to bind ranks, as version 3 does, and whether there is
+// one: beside the MPI launcher, if the command is one, or in PATH.
+func letsWorkersDecide(command string) (is, isFound bool) {
+	path, err := exec.LookPath("prterun")
+	if launcher, found := exec.LookPath(command); found == nil && mpirun.IsLauncher(command) {
+		if beside, found := exec.LookPath(filepath.Join(filepath.Dir(launcher), "prterun")); found == nil {
+			path, err = beside, nil
+		}
+	}
+	if err != nil {
+		return false, false
+	}
+	file, err := elf.Open(path)
+	if err != nil {
+		return false, true
+	}
+	defer file.Close()
+	libraries, err := file.ImportedLibraries()
+	return err == nil && slices.Contains(libraries, "libprrte.so.3"), true
 }
 
 // scriptsOf returns the beginnings of the scripts that a command names: they may call mpirun.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"opendatahub.io/mpijob/internal/agent/environ"
+	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // TestUnboundEnv: what asks for binding may be in a script, in the user's parameters, or in the command.
@@ -49,9 +51,74 @@ func TestUnboundEnv(t *testing.T) {
 		"a user without parameters":   {command: []string{"mpirun", "train"}, home: folder},
 	} {
 		t.Run(name, func(t *testing.T) {
-			env := unboundEnv([]string{"HOME=" + test.home}, test.command)
+			env, decided := bindEnv([]string{"HOME=" + test.home}, test.command, hostfile.Hosts{})
+			if isUser := decided.Policy == agentapi.BindUser && decided.By != ""; isUser != test.kept {
+				t.Errorf("decided: %+v", decided)
+			}
 			if kept := environ.Get(env, "PRTE_MCA_hwloc_default_binding_policy") == ""; kept != test.kept {
 				t.Errorf("got %q", env)
+			}
+		})
+	}
+}
+
+// TestBindEnv: ranks may be bound where each has a core of its own that its pod may own, and the user decides.
+func TestBindEnv(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("PATH", folder)
+	if err := os.WriteFile(filepath.Join(folder, "mpirun"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	hosts := func(slots ...int32) hostfile.Hosts {
+		h := hostfile.Hosts{SlotsOf: map[string]int32{}, Others: int32(len(slots))}
+		for i, n := range slots {
+			h.SlotsOf[string(rune('a'+i))] = n
+		}
+		return h
+	}
+	isHost := hosts(4)
+	isHost.OwnSlots = 4
+	const variable = "OMPI_MCA_hwloc_base_binding_policy"
+	for name, test := range map[string]struct {
+		cores string
+		hosts hostfile.Hosts
+		env   string
+		prrte bool
+		want  agentapi.Binding
+	}{
+		"a core for each slot":             {cores: "4", hosts: hosts(4, 4), want: agentapi.Binding{Policy: agentapi.BindCore}},
+		"shared":                           {hosts: hosts(4, 4), want: agentapi.Binding{Policy: agentapi.BindShared}},
+		"switched off":                     {cores: "0", hosts: hosts(4), want: agentapi.Binding{Policy: agentapi.BindShared}},
+		"several cores for each slot":      {cores: "8", hosts: hosts(4, 4), want: agentapi.Binding{Policy: agentapi.BindSeveral}},
+		"several cores for some":           {cores: "4", hosts: hosts(4, 2), want: agentapi.Binding{Policy: agentapi.BindSeveral}},
+		"more slots than cores":            {cores: "2", hosts: hosts(2, 4), want: agentapi.Binding{Policy: agentapi.BindShared}},
+		"a launcher with ranks":            {cores: "4", hosts: isHost, want: agentapi.Binding{Policy: agentapi.BindShared}},
+		"no hosts":                         {cores: "4", hosts: hosts(), want: agentapi.Binding{Policy: agentapi.BindShared}},
+		"the user is against":              {cores: "4", hosts: hosts(4), env: variable + "=none", want: agentapi.Binding{Policy: agentapi.BindUser, By: variable + "=none"}},
+		"the user binds":                   {cores: "4", hosts: hosts(4), env: variable + "=numa", want: agentapi.Binding{Policy: agentapi.BindUser, By: variable + "=numa"}},
+		"a PRRTE that decides by itself":   {cores: "4", hosts: hosts(4), prrte: true, want: agentapi.Binding{Policy: agentapi.BindVersion}},
+		"a PRRTE that need not, for cores": {cores: "8", hosts: hosts(4), prrte: true, want: agentapi.Binding{Policy: agentapi.BindSeveral}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			program := filepath.Join(folder, "prterun")
+			if err := os.RemoveAll(program); err != nil {
+				t.Fatal(err)
+			}
+			if test.prrte {
+				if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			env, got := bindEnv([]string{agentapi.EnvCores + "=" + test.cores, test.env}, []string{"mpirun", "train"}, test.hosts)
+			if got != test.want {
+				t.Errorf("got %+v, want %+v", got, test.want)
+			}
+			bound := environ.Get(env, agentapi.EnvBind) != ""
+			if bound != (got.Policy == agentapi.BindCore) {
+				t.Errorf("%s is in %q", agentapi.EnvBind, env)
+			}
+			if value := environ.Get(env, variable); got.Policy != agentapi.BindUser && (value != "none") != bound {
+				t.Errorf("%s is %q", variable, value)
 			}
 		})
 	}

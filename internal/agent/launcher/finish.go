@@ -53,6 +53,9 @@ func (s *supervisor) finish(command int, status unix.WaitStatus) int {
 		}
 	}
 	summary := s.summary()
+	if clash := s.clash.Load(); clash != nil && summary.Binding != nil {
+		summary.Binding.Clash = clash
+	}
 	if status.Signaled() {
 		summary.Signal = int32(status.Signal())
 	}

@@ -51,6 +51,10 @@ type supervisor struct {
 	launchWatch launchWatch
 	// command is the launcher's command with its arguments.
 	command []string
+	// binding is what was decided about binding ranks to cores.
+	binding agentapi.Binding
+	// clash are the ranks that were found last to be bound to the same cores: at the end they run no more.
+	clash atomic.Pointer[agentapi.BoundRanks]
 	// killed is set if the agent killed the command, because the container was to end.
 	killed atomic.Bool
 }
@@ -59,7 +63,15 @@ type supervisor struct {
 func (s *supervisor) summary() agentapi.Summary {
 	var own agentapi.Summary
 	s.ranks.Tell(&own, 0)
-	return outcome.Summarize(own, records.Read(s.folder), s.expected, time.Now())
+	if own.Binding == nil {
+		own.Binding = &agentapi.Binding{}
+	}
+	own.Binding.Policy, own.Binding.By = s.binding.Policy, s.binding.By
+	summary := outcome.Summarize(own, records.Read(s.folder), s.expected, time.Now())
+	if b := summary.Binding; b != nil && b.Clash != nil {
+		s.clash.Store(b.Clash)
+	}
+	return summary
 }
 
 // container is what was counted in the launcher's container, for its metrics.
@@ -78,7 +90,8 @@ func Run(args, env []string, statusAddress string) int {
 	s.profiler = profile.New(s.ranks.LaunchOf)
 	processes, err := process.NewParent(s.ranks.Look)
 	if err == nil {
-		env, err = hydraEnv(s.profiler.Env(unboundEnv(launcherEnv(env), args)), agentapi.Hostfile)
+		env, s.binding = bindEnv(launcherEnv(env), args, s.expected)
+		env, err = hydraEnv(s.profiler.Env(env), agentapi.Hostfile)
 	}
 	if err != nil {
 		fmt.Fprintln(s.stderr, "mpi-agent:", err)

@@ -103,7 +103,11 @@ func tellWhenDue(ctx context.Context, poll time.Duration, running func() bool, t
 
 // launch returns how the launch began; nil until all hosts are connected.
 func (s *supervisor) launch() *agentapi.Launch {
-	return outcome.LaunchTimes(records.Read(s.folder), s.expected)
+	launch := outcome.LaunchTimes(records.Read(s.folder), s.expected)
+	if launch != nil {
+		launch.Binding = s.summary().Binding
+	}
+	return launch
 }
 
 // tellUsage tells the first worker what the job used so far. If that fails, the job's end reports it.

@@ -1,55 +1,168 @@
 package mpirun
 
 import (
+	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"opendatahub.io/mpijob/internal/agent/environ"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// unbound are the variables by which Open MPI 4, Open MPI 5 and Intel MPI leave ranks unbound unless the command binds them. MPICH does
-// not bind, and each ignores the variables of the others.
-var unbound = [][2]string{
-	{"OMPI_MCA_hwloc_base_binding_policy", "none"},
-	{"PRTE_MCA_hwloc_default_binding_policy", "none"},
-	{"I_MPI_PIN", "0"},
-}
+// The variables by which MPI binds ranks by default, in the environment of its launcher, or does not. MPICH's launcher needs none, and each
+// MPI ignores the variables of the others.
+const (
+	openMPI4 = "OMPI_MCA_hwloc_base_binding_policy"
+	openMPI5 = "PRTE_MCA_hwloc_default_binding_policy"
+	intelMPI = "I_MPI_PIN"
+)
 
 var (
 	// bindingFlags matches flags of an MPI's launcher that assign cores to ranks, in one command of a shell, which may have several lines.
-	bindingFlags = regexp.MustCompile(`\b(?:mpirun|mpiexec|orterun|prterun|prun)\b(?:[^\n;&|]|\\\n)*?\s(?:-rf|--?(?:cpu-set|cpu-list|cpus-per-proc|cpus-per-rank|slot-list|rankfile))\b`)
+	bindingFlags = regexp.MustCompile(`\b(?:mpirun|mpiexec|orterun|prterun|prun)\b(?:[^\n;&|]|\\\n)*?\s(-rf|--?(?:cpu-set|cpu-list|cpus-per-proc|cpus-per-rank|slot-list|rankfile))\b`)
 	// bindingValues matches values of such flags, also where a program puts a command together.
-	bindingValues = regexp.MustCompile(`(?i):pe=(?:[^1]|1\d)|:ordered\b|\bpe-list=|\brankfile:file=`)
+	bindingValues = regexp.MustCompile(`(?i)[\w-]*(?::pe=(?:[^1]|1\d)[^\s'"]*|:ordered\b)|\bpe-list=|\brankfile:file=`)
 	// comments matches those of shells and Python.
 	comments = regexp.MustCompile(`(?m)(?:^|\s)#.*$`)
 )
 
-// WithoutBinding returns the environment in which MPI leaves ranks unbound by default, or env itself if something asks for binding, so
-// that MPI's own default holds: a variable, one of Open MPI's parameters in files, or one of the texts, which are the command and its
-// scripts. A flag such as --bind-to overrides the default in any case.
-func WithoutBinding(env []string, parameters map[string]string, texts ...string) []string {
-	for _, entry := range env {
-		if name, value, _ := strings.Cut(entry, "="); agentapi.AsksForBinding(name, value) {
-			return env
-		}
+// UserBinding returns what says whether ranks are bound: a variable, one of Open MPI's parameters in files, or one of the texts, which are the
+// command and its scripts; "" if nothing does. asks is set if it asks for binding, so that MPI's own default has to hold. A flag such as
+// --bind-to overrides every default, and does not count.
+func UserBinding(env []string, parameters map[string]string, texts ...string) (by string, asks bool) {
+	settings := slices.Clone(env)
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		settings = append(settings, name+"="+parameters[name])
 	}
-	for name, value := range parameters {
+	for _, setting := range settings {
+		name, value, _ := strings.Cut(setting, "=")
 		if agentapi.AsksForBinding(name, value) {
-			return env
+			return setting, true
+		}
+		if by == "" && agentapi.DecidesBinding(name, value) {
+			by = setting
 		}
 	}
-	if slices.ContainsFunc(texts, func(text string) bool {
-		text = comments.ReplaceAllString(text, "")
-		return bindingFlags.MatchString(text) || bindingValues.MatchString(text) || agentapi.NamesBinding(text)
-	}) {
-		return env
+	for _, text := range texts {
+		if found := bindingIn(comments.ReplaceAllString(text, "")); found != "" {
+			return found, true
+		}
 	}
-	for _, set := range unbound {
-		if environ.Get(env, set[0]) == "" {
-			env = environ.Set(env, set[0], set[1])
+	return by, false
+}
+
+// bindingIn returns what in a text asks for binding; "" if nothing does.
+func bindingIn(text string) string {
+	if flag := bindingFlags.FindStringSubmatch(text); flag != nil {
+		return flag[1]
+	}
+	if value := bindingValues.FindString(text); value != "" {
+		return value
+	}
+	return agentapi.BindingName(text)
+}
+
+// WithoutBinding returns the environment of a launcher in which MPI leaves ranks unbound unless a flag binds them. Variables that are set
+// stay as they are.
+func WithoutBinding(env []string) []string {
+	return withDefaults(env, openMPI4, "none", openMPI5, "none", intelMPI, "0")
+}
+
+// WithBinding returns the environment of a launcher in which MPI binds each rank to a core unless a flag says otherwise, or a worker
+// (UnboundHere). Ranks that have no core of their own share one; what cannot be bound runs unbound. Open MPI 5 is left out if its PRRTE does
+// not let workers decide. Intel MPI binds by itself, and MPICH where the worker says so (BoundHere).
+func WithBinding(env []string, prrte bool) []string {
+	policy := "none"
+	if prrte {
+		policy = "core:overload-allowed:if-supported"
+	}
+	return withDefaults(env, openMPI4, "core:overload-allowed,if-supported", openMPI5, policy)
+}
+
+// UnboundHere returns the environment of a worker whose MPI daemons bind no ranks, whatever default the launcher has. Open MPI's daemons
+// then lack the component that binds processes (orte/mca/rtc/hwloc and src/mca/rtc/hwloc of PRRTE 3); a variable in the environment of Intel
+// MPI's reaches its ranks.
+func UnboundHere(env []string) []string {
+	return withDefaults(env, "OMPI_MCA_rtc", "^hwloc", "PRTE_MCA_rtc", "^hwloc", intelMPI, "0")
+}
+
+// BoundHere returns the environment of a worker whose MPI daemons bind each rank to a core: those of MPICH read it from a variable
+// (src/pm/hydra, topo.c). The others do as their launcher says (WithBinding).
+func BoundHere(env []string) []string { return withDefaults(env, "HYDRA_BINDING", "core") }
+
+// withDefaults sets the variables that are not set or empty, given as names and values.
+func withDefaults(env []string, variables ...string) []string {
+	for pair := range slices.Chunk(variables, 2) {
+		if environ.Get(env, pair[0]) == "" {
+			env = environ.Set(env, pair[0], pair[1])
 		}
 	}
 	return env
+}
+
+// bindingNames are the names of flags that say whether ranks are bound, and to what, in mpirun(1) of Open MPI 4 and 5, and in mpiexec of
+// MPICH and Intel MPI.
+var bindingNames = []string{"bind-to", "binding", "rf", "cpu-set", "cpu-list", "cpus-per-proc", "cpus-per-rank", "slot-list", "rankfile"}
+
+// BindingFlag returns the flag by which the arguments of an MPI launcher say whether ranks are bound, with its value, such as "--bind-to
+// core", or the variable or parameter; "" if none does.
+func BindingFlag(args []string) string {
+	for i, arg := range args {
+		flag, value, hasValue := strings.Cut(arg, "=")
+		if !hasValue && i+1 < len(args) {
+			value = args[i+1]
+		}
+		name := strings.TrimLeft(flag, "-")
+		isMapping := name == "map-by" && agentapi.AsksForBinding("rmaps_base_mapping_policy", value)
+		switch {
+		case !strings.HasPrefix(arg, "-"):
+			if agentapi.DecidesBinding(flag, value) {
+				return flag + "=" + value
+			}
+		case strings.HasPrefix(name, "bind-to-"):
+			return arg
+		case isMapping, slices.Contains(bindingNames, name):
+			return flag + " " + value
+		}
+	}
+	return ""
+}
+
+// FillsCores reports whether each rank that an MPI launcher starts can have a core of its own and needs no other: it starts as many ranks as
+// there are slots, and they have one thread each as far as OMP_NUM_THREADS says. args and env are the launcher's; the hosts have as many
+// cores as slots. It may report false for a launcher that does: then the ranks are not bound.
+func FillsCores(args, env []string, slots int) bool {
+	counts, reduces := 0, false
+	for i, arg := range args {
+		name, value, hasValue := strings.Cut(arg, "=")
+		if !strings.HasPrefix(arg, "-") {
+			if name == "OMP_NUM_THREADS" && hasValue && value != "1" {
+				return false
+			}
+			continue
+		}
+		if !hasValue && i+1 < len(args) {
+			value = args[i+1]
+		}
+		switch strings.TrimLeft(name, "-") {
+		case "n", "np", "c":
+			count, err := strconv.Atoi(value)
+			if err != nil {
+				return false
+			}
+			counts += count
+		case "map-by", "mapby", "ppr", "npernode", "N", "pernode", "npersocket", "ppn", "perhost", "host", "hosts", "H", "hostfile", "machinefile", "f":
+			reduces = true
+		case "genv", "env":
+			if value == "OMP_NUM_THREADS" {
+				return false
+			}
+		}
+	}
+	if threads := environ.Get(env, "OMP_NUM_THREADS"); threads != "" && threads != "1" {
+		return false
+	}
+	return counts == slots || counts == 0 && !reduces
 }

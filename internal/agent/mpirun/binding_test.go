@@ -4,14 +4,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"opendatahub.io/mpijob/internal/agent/environ"
 )
 
-// TestWithoutBinding: ranks are not bound by default, and whatever names a policy or assigns cores is left to MPI.
-func TestWithoutBinding(t *testing.T) {
+// TestAsksForBinding: whatever names a policy or assigns cores is left to MPI.
+func TestAsksForBinding(t *testing.T) {
 	t.Parallel()
-	const ompi, prte, intel = "OMPI_MCA_hwloc_base_binding_policy", "PRTE_MCA_hwloc_default_binding_policy", "I_MPI_PIN"
+	const ompi, prte = openMPI4, openMPI5
 	for name, test := range map[string]struct {
 		env   string
 		files map[string]string
@@ -66,17 +64,127 @@ func TestWithoutBinding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			env := strings.Fields("PATH=/bin " + test.env)
-			got := WithoutBinding(slices.Clone(env), test.files, strings.Join(test.texts, " "))
-			if test.kept {
-				if !slices.Equal(got, env) {
-					t.Errorf("got %q, want %q", got, env)
-				}
-				return
+			by, asks := UserBinding(env, test.files, strings.Join(test.texts, " "))
+			if asks != test.kept || asks && by == "" {
+				t.Errorf("asks: %t by %q, want %t", asks, by, test.kept)
 			}
-			for _, variable := range []string{ompi, prte, intel} {
-				if value := environ.Get(got, variable); !slices.Contains([]string{"none", "0", "off"}, value) {
-					t.Errorf("%s is %q", variable, value)
-				}
+		})
+	}
+}
+
+// TestUserBinding: what the user decided is named, also where it is against binding.
+func TestUserBinding(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		env   []string
+		files map[string]string
+		text  string
+		want  string
+	}{
+		"nothing":             {env: []string{"I_MPI_PIN=", "PATH=/bin"}, text: "mpirun --bind-to core train"},
+		"against binding":     {env: []string{"I_MPI_PIN=0"}, want: "I_MPI_PIN=0"},
+		"against, in a file":  {files: map[string]string{"hwloc_base_binding_policy": "none", "btl": "tcp"}, want: "hwloc_base_binding_policy=none"},
+		"a variable":          {env: []string{"OMPI_MCA_hwloc_base_binding_policy=numa"}, want: "OMPI_MCA_hwloc_base_binding_policy=numa"},
+		"for, before against": {env: []string{"I_MPI_PIN=0", "PRTE_MCA_hwloc_default_binding_policy=core"}, want: "PRTE_MCA_hwloc_default_binding_policy=core"},
+		"cores for each rank": {text: "mpirun -n 4 --map-by slot:PE=2 train", want: "slot:PE=2"},
+		"a flag":              {text: "exec mpirun -n 4 \\\n --cpu-set 0-3 train", want: "--cpu-set"},
+		"a name":              {text: "export I_MPI_PIN_DOMAIN=omp\nmpirun train", want: "I_MPI_PIN_DOMAIN"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if by, _ := UserBinding(test.env, test.files, test.text); by != test.want {
+				t.Errorf("got %q, want %q", by, test.want)
+			}
+		})
+	}
+}
+
+// TestBindingDefaults: variables of the user stay, and those of the default are the ones that each MPI reads.
+func TestBindingDefaults(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		set       func(env []string) []string
+		env, want []string
+	}{
+		"unbound":          {WithoutBinding, nil, []string{openMPI4 + "=none", openMPI5 + "=none", intelMPI + "=0"}},
+		"unbound, in part": {WithoutBinding, []string{intelMPI + "=off", openMPI5 + "="}, []string{intelMPI + "=off", openMPI4 + "=none", openMPI5 + "=none"}},
+		"bound": {
+			func(env []string) []string { return WithBinding(env, true) },
+			nil, []string{openMPI4 + "=core:overload-allowed,if-supported", openMPI5 + "=core:overload-allowed:if-supported"},
+		},
+		"bound without Open MPI 5": {func(env []string) []string { return WithBinding(env, false) }, nil, []string{openMPI4 + "=core:overload-allowed,if-supported", openMPI5 + "=none"}},
+		"unbound on a worker":      {UnboundHere, nil, []string{"OMPI_MCA_rtc=^hwloc", "PRTE_MCA_rtc=^hwloc", intelMPI + "=0"}},
+		"bound on a worker":        {BoundHere, nil, []string{"HYDRA_BINDING=core"}},
+		"of the user":              {BoundHere, []string{"HYDRA_BINDING=numa"}, []string{"HYDRA_BINDING=numa"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := test.set(slices.Clone(test.env)); !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestBindingFlag(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"-n 4 train":                "",
+		"--bind-to core -n 4 train": "--bind-to core",
+		"-bind-to none -map-by slot -np 2 python train": "-bind-to none",
+		"--bind-to=numa train":                          "--bind-to numa",
+		"-bind-to-core train":                           "-bind-to-core",
+		"--map-by slot:PE=2 train":                      "--map-by slot:PE=2",
+		"--map-by ppr:2:node train":                     "",
+		"--map-by slot:PE=1 train":                      "",
+		"--mca hwloc_base_binding_policy socket train":  "hwloc_base_binding_policy=socket",
+		"--prtemca hwloc_default_binding_policy none x": "hwloc_default_binding_policy=none",
+		"-genv I_MPI_PIN_DOMAIN omp train":              "I_MPI_PIN_DOMAIN=omp",
+		"-genv I_MPI_PIN=1 train":                       "I_MPI_PIN=1",
+		"--mca btl tcp,self train":                      "",
+		"-rf ranks train":                               "-rf ranks",
+		"--bind-to":                                     "--bind-to ",
+		"--report-bindings train":                       "",
+		"-n 2 train --bind":                             "",
+	} {
+		if got := BindingFlag(strings.Fields(args)); got != want {
+			t.Errorf("%s: got %q, want %q", args, got, want)
+		}
+	}
+}
+
+// TestFillsCores: ranks get a core each only if there is one for each, and none needs more.
+func TestFillsCores(t *testing.T) {
+	t.Parallel()
+	const slots = 8
+	for name, test := range map[string]struct {
+		args, env string
+		want      bool
+	}{
+		"all slots":                    {args: "-np 8 train", want: true},
+		"all slots by default":         {args: "train", want: true},
+		"all, mapped":                  {args: "-np 8 --map-by node train", want: true},
+		"some":                         {args: "-np 4 train"},
+		"more":                         {args: "--oversubscribe -np 16 train"},
+		"one for each node":            {args: "--map-by ppr:1:node train"},
+		"one for each node, by number": {args: "-n 2 --map-by ppr:1:node train"},
+		"of Intel MPI":                 {args: "-n 8 -ppn 4 train", want: true},
+		"some of Intel MPI":            {args: "-ppn 2 train"},
+		"on other hosts":               {args: "-host w0 train"},
+		"several programs":             {args: "-n 2 a : -n 6 b", want: true},
+		"several programs, some slots": {args: "-n 2 a : -n 2 b"},
+		"no number":                    {args: "-n x train"},
+		"threads":                      {args: "-np 8 train", env: "OMP_NUM_THREADS=4"},
+		"one thread":                   {args: "-np 8 -x OMP_NUM_THREADS=1 train", env: "OMP_NUM_THREADS=1", want: true},
+		"threads of the flag":          {args: "-np 8 -x OMP_NUM_THREADS=4 train"},
+		"threads of Hydra's flag":      {args: "-n 8 -genv OMP_NUM_THREADS 4 train"},
+		"the variable, by its name":    {args: "-np 8 -x OMP_NUM_THREADS train", want: true},
+		"by =":                         {args: "--np=8 train", want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := FillsCores(strings.Fields(test.args), strings.Fields(test.env), slots); got != test.want {
+				t.Errorf("got %t", got)
 			}
 		})
 	}

@@ -17,7 +17,7 @@ func Summarize(summary agentapi.Summary, sessions []records.Record, expected hos
 	summary.Role, summary.HostsExpected, summary.SlotsExpected = agentapi.RoleLauncher, expected.Others, expected.Slots
 	var lost []records.Record
 	all := records.ByHost(sessions)
-	summary.NoInterface = noInterface(summary, all)
+	summary.NoInterface, summary.Binding = noInterface(summary, all), bindingOf(summary.Binding, all)
 	summary.HostsIdle = idleHosts(sessions, expected, now)
 	summary.ConnectSeconds = Seconds(connectTime(all))
 	summary.Sessions = sessionsOf(sessions, now)

@@ -67,6 +67,8 @@ type Ranks struct {
 	activity progress.Follower
 	// noInterface is the setting by which a rank uses none of the pod's network interfaces; nil if there is none.
 	noInterface *agentapi.InterfaceSetting
+	// bound are the cores to which ranks were bound when they were sampled; nil if they were not.
+	bound *agentapi.BoundRanks
 	// launchers are the MPI launchers that were seen, oldest first.
 	launchers []*outcome.Launcher
 	// launches are the runs of those to which processes belong that were ranks, by process id.
@@ -348,6 +350,9 @@ func (r *Ranks) Tell(summary *agentapi.Summary, since int) {
 	if since < len(r.ended) {
 		summary.Ranks = append(summary.Ranks, r.ended[since:]...)
 	}
+	if r.bound != nil {
+		summary.Binding = &agentapi.Binding{Bound: r.bound}
+	}
 	cgroup.Tell(r.cgroup, summary)
 	summary.Activity = r.activity.Latest
 }
@@ -363,6 +368,7 @@ func (r *Ranks) SampleActivity(now time.Time) agentapi.Activity {
 			running[pid] = p.rank
 		}
 	}
+	r.bound = boundRanks(running)
 	network, started := progress.Network{Bytes: NetworkBytes(), Connecting: connecting()}, startedBy(running)
 	var usages []progress.RankUsage
 	for pid, rank := range running {
@@ -371,6 +377,13 @@ func (r *Ranks) SampleActivity(now time.Time) agentapi.Activity {
 		usages = append(usages, progress.RankUsage{Rank: rank, Processes: pids, Used: used, Known: known})
 	}
 	return r.activity.Sample(now, usages, network, podCounts(r.cgroup), pages{})
+}
+
+// Bound returns the cores to which ranks were bound when they were sampled; nil if they were not.
+func (r *Ranks) Bound() *agentapi.BoundRanks {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bound
 }
 
 // Uses returns what the ranks that run have used, with the processes that they started. Every process is read once.

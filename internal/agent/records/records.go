@@ -42,6 +42,8 @@ type Record struct {
 	Over bool `json:"over,omitempty"`
 	// Seconds is how long it took up to failing, or how long the session lasted.
 	Seconds int32 `json:"seconds,omitempty"`
+	// BoundBy is the flag of MPI's launcher that says whether ranks are bound to cores; "" if none does.
+	BoundBy string `json:"boundBy,omitempty"`
 	// Worker is the worker's summary of the session.
 	Worker *agentapi.Summary `json:"worker,omitempty"`
 }
@@ -164,7 +166,7 @@ func (r *Record) SetTrouble(code agentapi.Code, why string) {
 func (r *Record) Add(told agentapi.Summary) {
 	told.Ranks = slices.DeleteFunc(told.Ranks, func(end agentapi.RankEnd) bool { return end.At < r.Since.UnixMilli() })
 	if r.Worker != nil {
-		told.InitSeconds, told.Through = r.Worker.InitSeconds, r.Worker.Through
+		told.InitSeconds, told.Through, told.Binding = r.Worker.InitSeconds, r.Worker.Through, r.Worker.Binding
 	}
 	r.Worker = &told
 }

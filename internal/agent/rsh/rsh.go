@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -195,6 +196,14 @@ func (t target) execute(client *ssh.Client, stdin *os.File, stdout, stderr io.Wr
 		// Another server may refuse it.
 		_, _ = channel.SendRequest("env", false, ssh.Marshal(struct{ Name, Value string }{agentapi.EnvLaunch, name}))
 	}
+	policy, by := binding(known.Ancestors)
+	if policy != "" {
+		_, _ = channel.SendRequest("env", false, ssh.Marshal(struct{ Name, Value string }{agentapi.EnvBind, string(policy)}))
+	}
+	if by != "" {
+		known.BoundBy = by
+		known.Write(records.Folder())
+	}
 	started := "shell"
 	payload := []byte(nil)
 	if t.command != "" {
@@ -246,6 +255,31 @@ func launchOf(ancestors []int) string {
 	launcher = cmp.Or(launcher, ancestors[0])
 	state, _ := process.ReadStat(launcher)
 	return process.Launch(launcher, state.Started)
+}
+
+// binding returns what the worker is to do about binding the ranks that MPI's launcher starts there, "" if that is up to MPI; and the flag
+// by which the user decides, "" if there is none. ancestors are this process's: a launcher is among them, or MPI's daemons on a worker, which
+// pass on what they were told.
+func binding(ancestors []int) (policy agentapi.BindingPolicy, by string) {
+	decided := agentapi.BindingPolicy(os.Getenv(agentapi.EnvBind))
+	if os.Getenv(process.EnvSession) != "" {
+		return decided, ""
+	}
+	for _, above := range slices.Backward(ancestors) {
+		args := process.Arguments(above)
+		if !mpirun.IsLauncher(args[0]) {
+			continue
+		}
+		by := mpirun.BindingFlag(args[1:])
+		if decided == "" || by != "" {
+			return "", by
+		}
+		if !mpirun.FillsCores(args[1:], process.Environ(above), int(hostfile.Read(agentapi.Hostfile).Slots)) {
+			return agentapi.BindSeveral, ""
+		}
+		return decided, ""
+	}
+	return "", ""
 }
 
 // exitOf reads the worker's messages about the command until the connection ends; false if there was no exit status.

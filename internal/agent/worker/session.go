@@ -35,6 +35,8 @@ type session struct {
 	env []string
 	// program is nil until it is started.
 	program *process.Program
+	// binding is what was decided about binding the program's ranks to cores; "" if that is up to MPI.
+	binding agentapi.BindingPolicy
 	// init is how many nanoseconds after that the first rank was seen, 0 until then.
 	init atomic.Int64
 }
@@ -114,11 +116,13 @@ func (s *session) answer(request *ssh.Request, ended chan<- struct{}) bool {
 
 // run starts a program whose input and output are the channel's.
 func (s *session) run(args []string, ended chan<- struct{}) bool {
+	env := slices.Concat(s.worker.env, s.env)
+	env, s.binding = bindEnv(env, agentapi.BindingPolicy(environ.Get(s.env, agentapi.EnvBind)), s.worker.ownsCores)
 	since, _ := s.worker.ranks.BadEnds()
 	firstRank, start := s.worker.ranks.NextRank(), time.Now()
 	var pipes pipes
 	program, err := pipes.start(s.worker.processes, process.Command{
-		Args: args, Env: environ.Set(slices.Concat(s.worker.env, s.env), process.EnvSession, process.SessionMark(s.id)), OwnSession: true,
+		Args: args, Env: environ.Set(env, process.EnvSession, process.SessionMark(s.id)), OwnSession: true,
 	})
 	if err != nil {
 		s.log.Error("cannot start a program for a client", "error", err)
@@ -173,14 +177,16 @@ func (s *session) tellActivity(since int, finished <-chan struct{}) {
 	defer ticker.Stop()
 	var told agentapi.Activity
 	var through []agentapi.HostUse
+	var bound *agentapi.BoundRanks
 	for {
 		select {
 		case <-finished:
 			return
 		case now := <-ticker.C:
 			activity, uses := s.worker.activityAt(now), s.worker.through()
-			if !reflect.DeepEqual(activity, told) || !slices.Equal(uses, through) {
-				told, through = activity, uses
+			cores := s.worker.ranks.Bound()
+			if !reflect.DeepEqual(activity, told) || !slices.Equal(uses, through) || !reflect.DeepEqual(cores, bound) {
+				told, through, bound = activity, uses, cores
 				s.tellSummary(since)
 			}
 		}
@@ -210,7 +216,13 @@ func (s *session) tellUsage() {
 func (s *session) tellSummary(since int) {
 	summary := s.worker.sessionSummary(since)
 	summary.InitSeconds, summary.Through = outcome.Seconds(time.Duration(s.init.Load())), s.worker.through()
-	if len(summary.Ranks) == 0 && summary.OOMKills == 0 && summary.InitSeconds == 0 && summary.Activity == nil && len(summary.Through) == 0 && !summary.Ending {
+	if s.binding != "" {
+		if summary.Binding == nil {
+			summary.Binding = &agentapi.Binding{}
+		}
+		summary.Binding.Policy = s.binding
+	}
+	if len(summary.Ranks) == 0 && summary.OOMKills == 0 && summary.InitSeconds == 0 && summary.Activity == nil && len(summary.Through) == 0 && summary.Binding == nil && !summary.Ending {
 		return
 	}
 	data, err := json.Marshal(summary)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agent/cgroup"
+	"opendatahub.io/mpijob/internal/agent/environ"
+	"opendatahub.io/mpijob/internal/agent/mpirun"
 	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/profile"
@@ -96,6 +99,26 @@ func Run(log *slog.Logger, listen, statusAddress string, env []string) error {
 	}
 	records.WriteTermination(w.summary())
 	return err
+}
+
+// ownsCores reports whether the container owns its cores.
+func (w *worker) ownsCores() bool {
+	expected, _ := strconv.Atoi(environ.Get(w.env, agentapi.EnvCores))
+	return expected > 0 && cgroup.ReadCores("/", expected).Owned()
+}
+
+// bindEnv returns the environment in which MPI's daemons bind ranks to cores, or do not, and what was decided. asked is what the launcher's
+// agent decided (agentapi.EnvBind).
+func bindEnv(env []string, asked agentapi.BindingPolicy, ownsCores func() bool) ([]string, agentapi.BindingPolicy) {
+	switch {
+	case asked == "":
+		return env, ""
+	case asked != agentapi.BindCore:
+		return mpirun.UnboundHere(env), asked
+	case ownsCores():
+		return mpirun.BoundHere(env), agentapi.BindCore
+	}
+	return mpirun.UnboundHere(env), agentapi.BindShared
 }
 
 // session serves one session.

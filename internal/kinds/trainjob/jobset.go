@@ -105,6 +105,15 @@ func PassAddressWait(jobSet tree, wait time.Duration) {
 	}
 }
 
+// PassCores tells the agents of a new JobSet how many cores each worker owns if its node has a static CPU manager (mpi.Job.WorkerCores).
+func PassCores(jobSet tree, cores int64) {
+	for _, part := range parts(jobSet) {
+		if part.agent() && cores > 0 {
+			part.passSetting(agentapi.EnvCores, strconv.FormatInt(cores, 10))
+		}
+	}
+}
+
 // Gate holds back the pods of a new JobSet: it stays suspended until the operator has room for all of its pods
 // (mpi.AnnotationGate).
 func Gate(jobSet tree) {

@@ -1,0 +1,105 @@
+package outcome
+
+import (
+	"slices"
+
+	"opendatahub.io/mpijob/internal/agent/hostfile"
+	"opendatahub.io/mpijob/internal/agent/records"
+	"opendatahub.io/mpijob/internal/agentapi"
+)
+
+// bindingOf returns how the ranks of a job are bound to cores, by what its launcher decided and its hosts did; nil if that is unknown. own is
+// the launcher's, or nil.
+func bindingOf(own *agentapi.Binding, hosts []records.Record) *agentapi.Binding {
+	var b agentapi.Binding
+	if own != nil {
+		b.Policy, b.By = own.Policy, own.By
+	}
+	count := map[agentapi.BindingPolicy]int32{}
+	for _, r := range hosts {
+		if r.BoundBy != "" && b.Policy != agentapi.BindUser {
+			b.Policy, b.By = agentapi.BindUser, r.BoundBy
+		}
+		if r.Worker != nil && r.Worker.Binding != nil {
+			count[r.Worker.Binding.Policy]++
+		}
+	}
+	if b.Policy == agentapi.BindCore {
+		b.Policy, b.Hosts = policyOf(count)
+	}
+	b.Clash = clashOf(own, hosts)
+	if b.Policy == "" && b.Clash == nil {
+		return nil
+	}
+	return &b
+}
+
+// policyOf returns what hosts did that were to bind ranks where these own their cores: "" before one has answered. bound is the number of
+// those that did so if others did not.
+func policyOf(count map[agentapi.BindingPolicy]int32) (policy agentapi.BindingPolicy, bound int32) {
+	switch core, shared := count[agentapi.BindCore], count[agentapi.BindShared]; {
+	case count[agentapi.BindSeveral] > 0:
+		return agentapi.BindSeveral, 0
+	case core > 0 && shared > 0:
+		return agentapi.BindCore, core
+	case core > 0:
+		return agentapi.BindCore, 0
+	case shared > 0:
+		return agentapi.BindShared, 0
+	}
+	return "", 0
+}
+
+// clashOf returns the ranks of pods on one machine that are bound to the same cores, more ranks than cores, although they could use others;
+// nil if there are none, the largest group if there are several.
+func clashOf(own *agentapi.Binding, hosts []records.Record) (worst *agentapi.BoundRanks) {
+	type pod struct {
+		host string
+		cpus []int
+		agentapi.BoundRanks
+	}
+	machines := map[string][]pod{}
+	add := func(host string, b *agentapi.Binding) {
+		if b == nil || b.Bound == nil || b.Bound.Machine == "" {
+			return
+		}
+		if cpus, ok := agentapi.ParseCPUs(b.Bound.CPUs); ok {
+			machines[b.Bound.Machine] = append(machines[b.Bound.Machine], pod{host, cpus, *b.Bound})
+		}
+	}
+	add("", own)
+	for _, r := range hosts {
+		if r.Worker != nil && !r.Over {
+			add(hostfile.Short(r.Host), r.Worker.Binding)
+		}
+	}
+	for _, pods := range machines {
+		for i, first := range pods {
+			clash := agentapi.BoundRanks{Usable: first.Usable}
+			cpus := slices.Clone(first.cpus)
+			for j, other := range pods {
+				if i != j && !slices.ContainsFunc(other.cpus, func(cpu int) bool { return slices.Contains(first.cpus, cpu) }) {
+					continue
+				}
+				cpus = append(cpus, other.cpus...)
+				clash.Ranks += other.Ranks
+				clash.Usable = max(clash.Usable, other.Usable)
+				if other.host != "" && len(clash.Hosts) < agentapi.MaxClashHosts {
+					clash.Hosts = append(clash.Hosts, other.host)
+				}
+			}
+			slices.Sort(cpus)
+			cpus = slices.Compact(cpus)
+			clash.CPUs = agentapi.FormatCPUs(cpus)
+			if int(clash.Ranks) > len(cpus) && int(clash.Usable) > len(cpus) && clash.Ranks > first.Ranks && isWorse(clash, worst) {
+				worst = &clash
+			}
+		}
+	}
+	return worst
+}
+
+// isWorse reports whether a clash has more ranks than another one, or the same in an order that does not depend on that of machines.
+func isWorse(clash agentapi.BoundRanks, than *agentapi.BoundRanks) bool {
+	return than == nil || clash.Ranks > than.Ranks || clash.Ranks == than.Ranks && slices.Compare(clash.Hosts, than.Hosts) < 0
+}

@@ -1,0 +1,74 @@
+package diagnose
+
+import (
+	"fmt"
+	"strings"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/phrase"
+)
+
+// coresShared warns while a job runs that ranks of several of its pods on a node are bound to the same cores, as the agents see now. Those of
+// other jobs are not compared.
+func coresShared(p *input) []Finding {
+	used := p.Evidence.Usage
+	if p.Outcome.Phase != v1alpha1.PhaseRunning || used == nil || used.Launch == nil || used.Launch.ConnectedAt < p.runStart().UnixMilli() {
+		return nil
+	}
+	return p.clash(used.Launch.Binding)
+}
+
+// coresWereShared reports the same of a job that has ended.
+func coresWereShared(p *input) []Finding {
+	if s := p.LauncherSummary(); s != nil {
+		return p.clash(s.Binding)
+	}
+	return nil
+}
+
+// clash reports ranks that are bound to the same cores. Programs of the job can write what agents report.
+func (p *input) clash(b *agentapi.Binding) []Finding {
+	const most = 1 << 14
+	if b == nil || b.Clash == nil {
+		return nil
+	}
+	c := *b.Clash
+	cpus, ok := agentapi.ParseCPUs(c.CPUs)
+	var pods []facts.Pod
+	for _, host := range c.Hosts {
+		if pod := p.OfHost(host); pod != nil && len(pods) < agentapi.MaxClashHosts {
+			pods = append(pods, *pod)
+		}
+	}
+	if !ok || len(pods) == 0 || int(c.Ranks) <= len(cpus) || int(c.Usable) <= len(cpus) || c.Ranks > most || c.Usable > most {
+		return nil
+	}
+	// The launcher's own ranks have no host.
+	count := len(pods)
+	if count == 1 && p.Job.Launcher.RunsRanks {
+		count++
+	}
+	values := map[string]string{
+		"boundRanks": phrase.Count(c.Ranks, "rank"), "boundPods": phrase.Count(count, "pod"), "cores": coresText(len(cpus)), "usable": phrase.Count(c.Usable, "core"),
+	}
+	if b.Policy == agentapi.BindUser {
+		values["by"] = phrase.Limit(phrase.OneLine(b.By), 100)
+	}
+	names := make([]string, len(pods))
+	for i, pod := range pods {
+		names[i] = pod.Name
+	}
+	return []Finding{p.find(codes.RanksShareCores, pods, values, fmt.Sprintf("Agents: %s of pods %s may only run on CPUs %s (Cpus_allowed_list).",
+		phrase.Count(c.Ranks, "rank"), strings.Join(names, ", "), agentapi.FormatCPUs(cpus)))}
+}
+
+// coresText returns a number of cores after "the same".
+func coresText(n int) string {
+	if n == 1 {
+		return "core"
+	}
+	return fmt.Sprintf("%d cores", n)
+}

@@ -1,0 +1,45 @@
+package report
+
+import (
+	"fmt"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/phrase"
+)
+
+// binding describes how ranks are bound to cores, by the latest report of the launcher's agent; "" if none reported it.
+func (m maker) binding() string {
+	if used := m.evidence.Usage; used != nil && used.Launch != nil && used.Launch.Binding != nil {
+		return bindingText(*used.Launch.Binding, m.job.Workers.Count)
+	}
+	for summary := range m.launcherSummaries() {
+		if summary.Binding != nil {
+			return bindingText(*summary.Binding, m.job.Workers.Count)
+		}
+		break // earlier runs are over
+	}
+	return ""
+}
+
+// maxBoundBy is how much is kept of what the user decided, in bytes.
+const maxBoundBy = 100
+
+// bindingText describes a binding. Programs of the job can write what agents report.
+func bindingText(b agentapi.Binding, workers int32) string {
+	switch b.Policy {
+	case agentapi.BindCore:
+		if b.Hosts > 0 && b.Hosts < workers {
+			return fmt.Sprintf("each rank to a core of its pod on %d of %s, others share cores", b.Hosts, phrase.Count(workers, "worker"))
+		}
+		return "each rank to a core of its pod"
+	case agentapi.BindShared:
+		return "none, cores are shared"
+	case agentapi.BindSeveral:
+		return "none, a rank may use several cores"
+	case agentapi.BindVersion:
+		return "none, this version of Open MPI cannot do it per pod"
+	case agentapi.BindUser:
+		return "as set: " + phrase.Limit(phrase.OneLine(b.By), maxBoundBy)
+	}
+	return ""
+}
