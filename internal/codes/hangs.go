@@ -66,7 +66,7 @@ var stalls = []Entry{
 	},
 	{
 		Code: RanksShareCores, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
-		Summary: "{boundRanks} of {boundPods} on node {node} are bound to the same {cores}, although they could use {usable}.",
+		Summary: "{boundRanks} of {boundPods} on {nodeText} are bound to the same {cores}, although they could use {usable}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Do not bind the ranks: replace {by|what binds them} by --bind-to none, or -bind-to none with MPICH, or set I_MPI_PIN to 0 with Intel MPI.", Action: launcherArgs},
 			{Text: "Or give each pod cores of its own, on nodes whose kubelet has the static CPU manager: whole CPUs, and requests of CPU and memory that equal the limits.", Action: "{workerTemplate}.spec.containers[0].resources"},

@@ -54,6 +54,10 @@ func (p *input) clash(b *agentapi.Binding) []Finding {
 	values := map[string]string{
 		"boundRanks": phrase.Count(c.Ranks, "rank"), "boundPods": phrase.Count(count, "pod"), "cores": coresText(len(cpus)), "usable": phrase.Count(c.Usable, "core"),
 	}
+	values["nodeText"] = "one node"
+	if node := pods[0].Spec.NodeName; node != "" {
+		values["nodeText"] = "node " + node
+	}
 	if b.Policy == agentapi.BindUser {
 		values["by"] = phrase.Limit(phrase.OneLine(b.By), 100)
 	}

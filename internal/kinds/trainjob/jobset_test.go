@@ -292,6 +292,20 @@ func TestAddressWaitIsPassedOn(t *testing.T) {
 	}
 }
 
+// TestCoresArePassedOn: the agents of launcher and workers know how many cores a worker may own, if it may.
+func TestCoresArePassedOn(t *testing.T) {
+	for cores, want := range map[int64]int{0: 0, 4: 2} {
+		jobSet := tree(t, made)
+		if err := trainjob.Wire(jobSet, job(t, "{command: [mpirun, pi]}"), ""); err != nil {
+			t.Fatal(err)
+		}
+		trainjob.PassCores(jobSet, cores)
+		if got := strings.Count(text(t, jobSet), "name: MPI_AGENT_CORES"); got != want {
+			t.Errorf("%d cores: %d pods have the variable, want %d", cores, got, want)
+		}
+	}
+}
+
 // TestProfileIsPassedOn: the agents of launcher and workers know that the job asks for a profile, if it does.
 func TestProfileIsPassedOn(t *testing.T) {
 	for value, want := range map[string]int{"": 0, "false": 0, "true": 2} {
