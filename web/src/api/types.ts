@@ -2229,6 +2229,7 @@ export interface components {
             size?: number;
         };
         ReportMPIStatus: {
+            binding?: string;
             connectMilliseconds?: number;
             implementation?: string;
             initMilliseconds?: number;

@@ -346,6 +346,12 @@ class Logs(Received):
 class MPIStatus(Received):
     """Mpi describes the MPI library of the job, its slots, and its startup times."""
 
+    binding: str | None = None
+    """Binding is how ranks are bound to cores, such as "none, cores are shared", "each rank to a core of its pod" or
+    "as set: --bind-to core".
+
+    It is empty if that is unknown, as with sshd.
+    """
     connect_milliseconds: int | None = Field(default=None, alias="connectMilliseconds")
     """ConnectMilliseconds is the time from the first attempt to connect to a worker until all workers were connected."""
     implementation: str | None = None
