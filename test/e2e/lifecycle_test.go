@@ -3,9 +3,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
@@ -313,59 +309,6 @@ func TestRootImage(t *testing.T) {
 			})
 			create(t, job)
 			waitFor(t, job, "it succeeds", succeeded)
-		})
-	}
-}
-
-// upstreamExample returns an example of mpi-operator as it is published in the version whose types the operator is built with.
-func upstreamExample(t *testing.T, file string) *kubeflow.MPIJob {
-	t.Helper()
-	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubeflow/mpi-operator").Output()
-	if err != nil {
-		t.Fatalf("find mpi-operator's module: %v", err)
-	}
-	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), "examples", "v2beta1", file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	job := &kubeflow.MPIJob{}
-	if err := yaml.UnmarshalStrict(data, job); err != nil {
-		t.Fatal(err)
-	}
-	return job
-}
-
-// runsUpstream runs an example of mpi-operator as it is published, but for the image, and for the CPUs, of which it asks for more than a
-// small machine has.
-func runsUpstream(t *testing.T, file, sample string) {
-	t.Helper()
-	parallel(t, 2)
-	job := upstreamExample(t, file)
-	job.Namespace = openNamespace(t)
-	for _, container := range []*corev1.Container{launcher(job), worker(job)} {
-		// No registry has the image.
-		container.Image, container.ImagePullPolicy = sampleImage(sample), corev1.PullIfNotPresent
-		container.Resources.Limits[corev1.ResourceCPU] = resource.MustParse("100m")
-	}
-	create(t, job)
-	waitFor(t, job, "it succeeds", succeeded)
-	if text := output(t, job); !strings.Contains(text, "pi is approximately 3.1") {
-		t.Errorf("it prints %q", text)
-	}
-}
-
-// TestUpstreamExample runs mpi-operator's example of Open MPI.
-func TestUpstreamExample(t *testing.T) { runsUpstream(t, "pi/pi.yaml", "openmpi-sshd") }
-
-// TestUpstreamExamplesOfOtherMPIs runs those of MPICH and Intel MPI, whose images only this suite needs: make e2e SUITE=Upstream.
-func TestUpstreamExamplesOfOtherMPIs(t *testing.T) {
-	for name, test := range map[string]struct{ file, sample string }{
-		"MPICH":     {"pi/pi-mpich.yaml", "mpich-sshd"},
-		"Intel MPI": {"pi/pi-intel.yaml", "intelmpi-sshd"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			needImage(t, "Upstream", sampleImage(test.sample))
-			runsUpstream(t, test.file, test.sample)
 		})
 	}
 }

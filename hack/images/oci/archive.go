@@ -13,7 +13,6 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
@@ -77,10 +76,10 @@ func parseReference(reference string) (name.Tag, error) {
 	return tag, nil
 }
 
-// writeArchive writes an image of one layer to path. The layer function
+// writeArchive writes base with one more layer to path. The layer function
 // writes an uncompressed tar; it runs more than once and must give the same
 // bytes each time. path is either complete or as it was before.
-func writeArchive(path string, tag name.Tag, config Config, layer func(io.Writer) error) error {
+func writeArchive(path string, tag name.Tag, config Config, base v1.Image, layer func(io.Writer) error) error {
 	opener := func() (io.ReadCloser, error) {
 		reader, writer := io.Pipe()
 		go func() { writer.CloseWithError(layer(writer)) }()
@@ -90,7 +89,7 @@ func writeArchive(path string, tag name.Tag, config Config, layer func(io.Writer
 	if err != nil {
 		return fmt.Errorf("layer of %s: %w", tag, err)
 	}
-	image, err := mutate.AppendLayers(empty.Image, content)
+	image, err := mutate.AppendLayers(base, content)
 	if err != nil {
 		return fmt.Errorf("image %s: %w", tag, err)
 	}

@@ -189,6 +189,43 @@ func TestRootFSLayer(t *testing.T) {
 	}
 }
 
+// TestRootFSOnBase: an image on another one has its layer, so that nodes store it once, and a configuration of its own.
+func TestRootFSOnBase(t *testing.T) {
+	t.Parallel()
+	base, out := filepath.Join(t.TempDir(), "base.tar"), filepath.Join(t.TempDir(), "image.tar")
+	file := func(name string) string {
+		return tarFile(t, tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644, Size: 3})
+	}
+	if err := (RootFS{Reference: "odh/base:dev", Tar: file("a"), Config: Config{User: "1:1"}}).Write(base); err != nil {
+		t.Fatal(err)
+	}
+	if err := (RootFS{Reference: "odh/sample:dev", Base: base, Tar: file("b"), Config: Config{WorkingDir: "/b"}}).Write(out); err != nil {
+		t.Fatal(err)
+	}
+	image := openImage(t, out, "odh/sample:dev")
+	below, err := openImage(t, base, "odh/base:dev").Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := image.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(layers) != 2 {
+		t.Fatalf("%d layers, want 2", len(layers))
+	}
+	want, _ := below[0].DiffID()
+	if got, err := layers[0].DiffID(); err != nil || got != want {
+		t.Errorf("the first layer is %v, %v, want %v", got, err, want)
+	}
+	if config := configOf(t, image); config.Config.WorkingDir != "/b" || config.Config.User != "" || len(config.RootFS.DiffIDs) != 2 {
+		t.Errorf("the configuration is %+v", config)
+	}
+	if err := (RootFS{Reference: "odh/sample:dev", Base: "/no/such", Tar: file("b")}).Write(out); err == nil || !strings.Contains(err.Error(), "/no/such") {
+		t.Errorf("without its base: %v", err)
+	}
+}
+
 func TestRootFSRefusesWhatIsNoTar(t *testing.T) {
 	t.Parallel()
 	empty := filepath.Join(t.TempDir(), "empty.tar")

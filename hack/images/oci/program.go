@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/google/go-containerregistry/pkg/v1/empty"
 )
 
 // DefaultUser is the user of a program image that names none: the "nonroot"
@@ -71,7 +73,7 @@ func (p Program) Write(file string) error {
 		Args:         p.Args,
 		Labels:       p.Labels,
 	}
-	return writeArchive(file, tag, config, func(w io.Writer) error {
+	return writeArchive(file, tag, config, empty.Image, func(w io.Writer) error {
 		return p.writeLayer(w, target)
 	})
 }

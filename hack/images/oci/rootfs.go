@@ -9,6 +9,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
 // RootFS is an image made from a root file system, a tar file as mmdebstrap
@@ -20,7 +23,9 @@ type RootFS struct {
 	// Tar is an uncompressed tar file. Owners, modes, links and extended
 	// attributes are kept; times, owners' names, devices and sockets are not
 	// (a container gets its devices from the runtime).
-	Tar    string
+	Tar string
+	// Base is the docker-archive of an image on whose layers this one is put, and empty if there is none.
+	Base   string
 	Config Config
 }
 
@@ -39,7 +44,13 @@ func (r RootFS) Write(file string) (err error) {
 	if err != nil {
 		return fmt.Errorf("root file system %s: %w", r.Tar, err)
 	}
-	return writeArchive(file, tag, r.Config, func(w io.Writer) error {
+	base := empty.Image
+	if r.Base != "" {
+		if base, err = tarball.ImageFromPath(r.Base, nil); err != nil {
+			return fmt.Errorf("base %s: %w", r.Base, err)
+		}
+	}
+	return writeArchive(file, tag, r.Config, base, func(w io.Writer) error {
 		return writeEntries(w, source, entries)
 	})
 }

@@ -57,23 +57,9 @@ func DefaultCache() (string, error) {
 
 // Build writes the sample's archive to out, from the cache if it is there.
 func (b Builder) Build(ctx context.Context, s Sample, out string) error {
-	inputs, err := s.gather(os.DirFS(b.Samples))
+	cached, err := b.cached(ctx, s)
 	if err != nil {
 		return err
-	}
-	packed, err := packInputs(inputs)
-	if err != nil {
-		return err
-	}
-	key, err := s.key(packed)
-	if err != nil {
-		return err
-	}
-	cached := filepath.Join(b.Cache, key+".tar")
-	if _, err := os.Stat(cached); err == nil && !b.Fresh {
-		b.Log.Step("%s is in the cache", s.Reference)
-	} else if err := b.make(ctx, s, packed, cached); err != nil {
-		return fmt.Errorf("sample %s: %w", s.Name, err)
 	}
 	size, err := copyAtomically(cached, out)
 	if err != nil {
@@ -81,6 +67,73 @@ func (b Builder) Build(ctx context.Context, s Sample, out string) error {
 	}
 	b.Log.Step("%s written to %s: %.0f MB", s.Reference, out, float64(size)/1e6)
 	return nil
+}
+
+// cached returns the sample's archive in the cache. It is built if it is not there.
+func (b Builder) cached(ctx context.Context, s Sample) (string, error) {
+	inputs, err := s.gather(os.DirFS(b.Samples))
+	if err != nil {
+		return "", err
+	}
+	if err := b.addModules(ctx, s, inputs); err != nil {
+		return "", fmt.Errorf("sample %s: %w", s.Name, err)
+	}
+	packed, err := packInputs(inputs)
+	if err != nil {
+		return "", err
+	}
+	base := ""
+	if s.Base != "" {
+		sample, err := Find(s.Base)
+		if err != nil {
+			return "", err
+		}
+		if base, err = b.cached(ctx, sample); err != nil {
+			return "", err
+		}
+	}
+	key, err := s.key(packed, base)
+	if err != nil {
+		return "", err
+	}
+	cached := filepath.Join(b.Cache, key+".tar")
+	if _, err := os.Stat(cached); err == nil && !b.Fresh {
+		b.Log.Step("%s is in the cache", s.Reference)
+		return cached, nil
+	}
+	if base != "" {
+		err = b.extend(ctx, s, inputs, base, cached)
+	} else {
+		err = b.make(ctx, s, packed, cached)
+	}
+	if err != nil {
+		return "", fmt.Errorf("sample %s: %w", s.Name, err)
+	}
+	return cached, nil
+}
+
+// extend puts one layer with the inputs and what the sample has of repositories on the image in the archive base.
+func (b Builder) extend(ctx context.Context, s Sample, inputs map[string]input, base, cached string) (err error) {
+	if err := b.addRepositories(ctx, s, inputs); err != nil {
+		return err
+	}
+	packed, err := packInputs(inputs)
+	if err != nil {
+		return err
+	}
+	layer, err := os.CreateTemp("", "mpijob-sample-layer-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(layer.Name())) }()
+	if _, err := layer.Write(packed); err != nil {
+		return errors.Join(err, layer.Close())
+	}
+	if err := layer.Close(); err != nil {
+		return err
+	}
+	b.Log.Step("write %s", s.Reference)
+	return oci.RootFS{Reference: s.Reference, Base: base, Tar: layer.Name(), Config: s.Config}.Write(cached)
 }
 
 // make builds the image and puts it into the cache, in one step at the end.

@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"time"
@@ -39,7 +40,10 @@ func (s Sample) gather(samples fs.FS) (map[string]input, error) {
 		inputs[target] = input{content: content, executable: info.Mode()&0o100 != 0}
 		return nil
 	}
-	sources := map[string]string{"build/build.sh": path.Join(s.Folder, "build.sh")}
+	sources := map[string]string{}
+	if s.Base == "" {
+		sources["build/build.sh"] = path.Join(s.Folder, "build.sh")
+	}
 	for _, name := range s.Sources {
 		sources["build/"+name] = name
 	}
@@ -95,15 +99,19 @@ func packInputs(inputs map[string]input) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
-// key names the image that these inputs make. Not part of it: the mirror, and
+// key names the image that these inputs make on the base, an archive in the cache, or none. Not part of it: the mirror, and
 // the point release of the packages, which "--fresh" brings up to date.
-func (s Sample) key(packed []byte) (string, error) {
+func (s Sample) key(packed []byte, base string) (string, error) {
+	if base != "" {
+		base = filepath.Base(base)
+	}
 	recipe, err := json.Marshal(struct {
 		Builder int
 		Arch    string
 		Sample  Sample
 		Inputs  [sha256.Size]byte
-	}{builderVersion, runtime.GOARCH, s, sha256.Sum256(packed)})
+		Base    string `json:",omitempty"`
+	}{builderVersion, runtime.GOARCH, s, sha256.Sum256(packed), base})
 	if err != nil {
 		return "", fmt.Errorf("cache key of sample %s: %w", s.Name, err)
 	}

@@ -18,6 +18,18 @@ type Download struct {
 	SHA256 string
 }
 
+// A Source is a folder of another project's sources. It has either a module or a repository.
+type Source struct {
+	// Module is a Go module, in the version that this repository's go.mod names.
+	Module string `json:",omitempty"`
+	// Repository is a Git repository's URL, and Commit the hash of a commit there, by which Git checks what it gets.
+	Repository string `json:",omitempty"`
+	Commit     string `json:",omitempty"`
+	// Path is the folder or file that is wanted, and Target the folder of the image that it goes to.
+	Path   string
+	Target string
+}
+
 // builderVersion is part of every cache key. Raise it when this package makes
 // another image from the same inputs.
 const builderVersion = 2
@@ -31,6 +43,11 @@ type Sample struct {
 	// Reference is the image's name and tag. Pods use it with
 	// imagePullPolicy IfNotPresent or Never: no registry has it.
 	Reference string
+	// Base is the sample on whose image this one puts its rootfs/ and Others as one more layer. Nothing of Debian is installed then, and
+	// build.sh is not run.
+	Base string `json:",omitempty"`
+	// Others are sources of other projects, for samples with a Base.
+	Others []Source `json:",omitempty"`
 	// Release is a Debian release.
 	Release string
 	// Packages stay in the image; BuildPackages are there while build.sh runs.
@@ -160,6 +177,30 @@ func All() []Sample {
 				{URL: "https://files.pythonhosted.org/packages/31/25/5abcd82372d3d4a3932e1fa8c3dbf9efac10cc7c0d16e78467460571b404/typing_extensions-4.5.0-py3-none-any.whl", SHA256: "fb33085c39dd998ac16d1431ebc293a8b3eedd00fd4a32de0ff79002c19511b4"},
 				{URL: "https://files.pythonhosted.org/packages/98/00/a0effd5872aed3271b28b4740a71bc2d7406d33b4e03eac01ae099ac8569/wrapt-2.5.2-cp311-cp311-manylinux1_x86_64.manylinux_2_28_x86_64.manylinux_2_5_x86_64.whl", SHA256: "0743950d3dda9940e56f81f5334ba051c4fe2e1421e4e4a4ef8eb8fb86a90894"},
 			},
+		},
+		{
+			// For the tests of mpi-operator's examples. Its program python makes the example run with TensorFlow 2 and without the Internet.
+			Name:            "horovod-mnist",
+			NoContainerfile: true,
+			About:           "mpi-operator's example of Horovod, on the sample of TensorFlow",
+			Base:            "tensorflow",
+			Folder:          "upstream",
+			Others:          []Source{{Module: "github.com/kubeflow/mpi-operator", Path: "examples/v2beta1/horovod/tensorflow_mnist.py", Target: "examples"}},
+			// The example writes checkpoints there.
+			Config: oci.Config{WorkingDir: "/tmp"},
+		},
+		{
+			// What mpi-operator's Dockerfile clones.
+			Name:            "tensorflow-benchmarks",
+			NoContainerfile: true,
+			About:           "TensorFlow's benchmarks, for mpi-operator's example of them, on the sample of TensorFlow",
+			Base:            "tensorflow",
+			Folder:          "upstream",
+			Others: []Source{{
+				Repository: "https://github.com/tensorflow/benchmarks", Commit: "8fb79079265933ad39bea628b777af662f5bf15d",
+				Path: "scripts/tf_cnn_benchmarks", Target: "tensorflow/benchmarks/scripts",
+			}},
+			Config: oci.Config{WorkingDir: "/tensorflow/benchmarks"},
 		},
 		{
 			// For the tests of programs that others wrote.

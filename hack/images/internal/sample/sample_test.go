@@ -51,7 +51,7 @@ func keyOf(t *testing.T, s Sample, samples fs.FS) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := s.key(packed)
+	key, err := s.key(packed, "")
 	if err != nil {
 		t.Fatal(err)
 	}
