@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,20 +20,30 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// upstreamExample returns an example of mpi-operator as it is published in the version whose types the operator is built with, but for
-// the image, which no registry has, and for requests of CPUs, where a container asks for more than a small machine has: it keeps its limit.
-func upstreamExample(t *testing.T, file, sample string) *kubeflow.MPIJob {
+// published returns an example of mpi-operator: without a version, of the one whose types the operator is built with.
+func published(t *testing.T, version, file string) []byte {
 	t.Helper()
-	folder, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/kubeflow/mpi-operator").Output()
+	text, err := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/kubeflow/mpi-operator"+version).Output()
 	if err != nil {
 		t.Fatalf("find mpi-operator's module: %v", err)
 	}
-	data, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(folder)), "examples", "v2beta1", file))
+	var module struct{ Dir string }
+	if err := json.Unmarshal(text, &module); err != nil {
+		t.Fatalf("find mpi-operator's module: %v: %s", err, text)
+	}
+	data, err := os.ReadFile(filepath.Join(module.Dir, "examples", file))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return data
+}
+
+// runsUpstream runs an example of mpi-operator as it is published, until it succeeds, and returns what it prints. Another image is used, because
+// no registry has the example's, and fewer CPUs are requested than containers are limited to: a small machine has fewer.
+func runsUpstream(t *testing.T, example []byte, sample string) string {
+	t.Helper()
 	job := &kubeflow.MPIJob{}
-	if err := yaml.UnmarshalStrict(data, job); err != nil {
+	if err := yaml.UnmarshalStrict(example, job); err != nil {
 		t.Fatal(err)
 	}
 	job.Namespace = openNamespace(t)
@@ -42,17 +53,23 @@ func upstreamExample(t *testing.T, file, sample string) *kubeflow.MPIJob {
 			container.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}
 		}
 	}
-	return job
-}
-
-// runsUpstream runs an example of mpi-operator until it succeeds, and returns what it prints.
-func runsUpstream(t *testing.T, file, sample string) string {
-	t.Helper()
-	job := upstreamExample(t, file, sample)
 	create(t, job)
 	waitForProgram(t, kubeflow.Kind, job)
 	waitFor(t, job, "it succeeds", succeeded)
 	return output(t, job)
+}
+
+// learns checks that the loss that a program prints, which is the first group of the pattern, has fallen.
+func learns(t *testing.T, text, pattern string) {
+	t.Helper()
+	losses := regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1)
+	if len(losses) < 4 {
+		t.Fatalf("it has printed %s", text)
+	}
+	first, _ := strconv.ParseFloat(losses[0][1], 64)
+	if last, err := strconv.ParseFloat(losses[len(losses)-1][1], 64); err != nil || last > first/5 {
+		t.Errorf("the loss was %v at first and is %v at the end: %v", first, last, err)
+	}
 }
 
 func computesPi(t *testing.T, text string) {
@@ -65,19 +82,19 @@ func computesPi(t *testing.T, text string) {
 // TestUpstreamExample runs mpi-operator's example of Open MPI.
 func TestUpstreamExample(t *testing.T) {
 	parallel(t, 2)
-	computesPi(t, runsUpstream(t, "pi/pi.yaml", "openmpi-sshd"))
+	computesPi(t, runsUpstream(t, published(t, "", "v2beta1/pi/pi.yaml"), "openmpi-sshd"))
 }
 
 // TestUpstreamExamplesOfOtherMPIs runs those of MPICH and Intel MPI, whose images only this suite needs: make e2e SUITE=Upstream.
 func TestUpstreamExamplesOfOtherMPIs(t *testing.T) {
 	for name, test := range map[string]struct{ file, sample string }{
-		"MPICH":     {"pi/pi-mpich.yaml", "mpich-sshd"},
-		"Intel MPI": {"pi/pi-intel.yaml", "intelmpi-sshd"},
+		"MPICH":     {"v2beta1/pi/pi-mpich.yaml", "mpich-sshd"},
+		"Intel MPI": {"v2beta1/pi/pi-intel.yaml", "intelmpi-sshd"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			needImage(t, "Upstream", sampleImage(test.sample))
 			parallel(t, 2)
-			computesPi(t, runsUpstream(t, test.file, test.sample))
+			computesPi(t, runsUpstream(t, published(t, "", test.file), test.sample))
 		})
 	}
 }
@@ -86,25 +103,33 @@ func TestUpstreamExamplesOfOtherMPIs(t *testing.T) {
 func TestUpstreamHorovod(t *testing.T) {
 	needImage(t, "Upstream", sampleImage("horovod-mnist"))
 	parallel(t, 2)
-	text := runsUpstream(t, "horovod/tensorflow-mnist.yaml", "horovod-mnist")
-	losses := regexp.MustCompile(`loss = ([\d.e+-]+)`).FindAllStringSubmatch(text, -1)
-	if len(losses) < 4 || !strings.Contains(text, "checkpoints for 100 into") {
-		t.Fatalf("it has printed %s", text)
-	}
-	first, _ := strconv.ParseFloat(losses[0][1], 64)
-	if last, err := strconv.ParseFloat(losses[len(losses)-1][1], 64); err != nil || last > first/5 {
-		t.Errorf("the loss was %v at first and is %v at the end: %v", first, last, err)
+	text := runsUpstream(t, published(t, "", "v2beta1/horovod/tensorflow-mnist.yaml"), "horovod-mnist")
+	learns(t, text, `loss = ([\d.e+-]+)`)
+	if !strings.Contains(text, "checkpoints for 100 into") {
+		t.Errorf("it has printed %s", text)
 	}
 }
 
-// TestUpstreamBenchmarks runs the example of TensorFlow's benchmarks, which asks for GPUs. Nodes without get some that are none. To build its
-// image, GitHub must be reached: make e2e SUITE=UpstreamBenchmarks.
-func TestUpstreamBenchmarks(t *testing.T) {
-	needImage(t, "UpstreamBenchmarks", sampleImage("tensorflow-benchmarks"))
+// TestUpstreamGitElastic runs that of elastic Horovod, to which mpi-operator refers. It is for an earlier version of the API, and is converted.
+// Its program and that of TensorFlow's benchmarks are in no package, so that GitHub must be reached to build their images: make e2e
+// SUITE=UpstreamGit.
+func TestUpstreamGitElastic(t *testing.T) {
+	needImage(t, "UpstreamGit", sampleImage("horovod-elastic"))
+	parallel(t, 2)
+	code, example, complaints := plugin(t, "default", string(published(t, "@v0.3.0", "horovod/tensorflow-mnist-elastic.yaml")), "migrate", "-f", "-", "--to", "v2beta1")
+	if code != 0 {
+		t.Fatal(complaints)
+	}
+	learns(t, runsUpstream(t, []byte(example), "horovod-elastic"), `Step #\d+\s+Loss: ([\d.]+)`)
+}
+
+// TestUpstreamGitBenchmarks runs the example of TensorFlow's benchmarks, which asks for GPUs. Nodes without get some that are none.
+func TestUpstreamGitBenchmarks(t *testing.T) {
+	needImage(t, "UpstreamGit", sampleImage("tensorflow-benchmarks"))
 	takeRoom(t, 2)
 	pretendGPUs(t, 2)
-	text := runsUpstream(t, "tensorflow-benchmarks/tensorflow-benchmarks.yaml", "tensorflow-benchmarks")
-	if !regexp.MustCompile(`total images/sec: \d*[1-9]`).MatchString(text) || !strings.Contains(text, "Model:       resnet101") {
+	text := runsUpstream(t, published(t, "", "v2beta1/tensorflow-benchmarks/tensorflow-benchmarks.yaml"), "tensorflow-benchmarks")
+	if !regexp.MustCompile(`total images/sec: \d*\.?\d*[1-9]`).MatchString(text) || !strings.Contains(text, "Model:       resnet101") {
 		t.Errorf("it has printed %s", text)
 	}
 }

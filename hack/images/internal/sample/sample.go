@@ -190,6 +190,19 @@ func All() []Sample {
 			Config: oci.Config{WorkingDir: "/tmp"},
 		},
 		{
+			// What the image has that upstream's example of elastic Horovod names.
+			Name:            "horovod-elastic",
+			NoContainerfile: true,
+			About:           "Horovod's elastic example, for mpi-operator's example of it, on the sample of TensorFlow",
+			Base:            "tensorflow",
+			Folder:          "upstream",
+			Others: []Source{{
+				Repository: "https://github.com/horovod/horovod", Commit: "396c1319876039ad8f5a56c007a020605ccb8277", // v0.20.0
+				Path: "examples/elastic/tensorflow2_mnist_elastic.py", Target: "examples/elastic",
+			}},
+			Config: oci.Config{WorkingDir: "/tmp"},
+		},
+		{
 			// What mpi-operator's Dockerfile clones.
 			Name:            "tensorflow-benchmarks",
 			NoContainerfile: true,
