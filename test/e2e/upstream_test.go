@@ -59,8 +59,8 @@ func runsUpstream(t *testing.T, example []byte, sample string) string {
 	return output(t, job)
 }
 
-// learns checks that the loss that a program prints, which is the first group of the pattern, has fallen.
-func learns(t *testing.T, text, pattern string) {
+// lossFalls checks that the loss that a program prints, which is the first group of the pattern, has fallen.
+func lossFalls(t *testing.T, text, pattern string) {
 	t.Helper()
 	losses := regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1)
 	if len(losses) < 4 {
@@ -104,7 +104,7 @@ func TestUpstreamHorovod(t *testing.T) {
 	needImage(t, "Upstream", sampleImage("horovod-mnist"))
 	parallel(t, 2)
 	text := runsUpstream(t, published(t, "", "v2beta1/horovod/tensorflow-mnist.yaml"), "horovod-mnist")
-	learns(t, text, `loss = ([\d.e+-]+)`)
+	lossFalls(t, text, `loss = ([\d.e+-]+)`)
 	if !strings.Contains(text, "checkpoints for 100 into") {
 		t.Errorf("it has printed %s", text)
 	}
@@ -120,7 +120,7 @@ func TestUpstreamGitElastic(t *testing.T) {
 	if code != 0 {
 		t.Fatal(complaints)
 	}
-	learns(t, runsUpstream(t, []byte(example), "horovod-elastic"), `Step #\d+\s+Loss: ([\d.]+)`)
+	lossFalls(t, runsUpstream(t, []byte(example), "horovod-elastic"), `Step #\d+\s+Loss: ([\d.]+)`)
 }
 
 // TestUpstreamGitBenchmarks runs the example of TensorFlow's benchmarks, which asks for GPUs. Nodes without get some that are none.

@@ -69,7 +69,7 @@ func (b Builder) Build(ctx context.Context, s Sample, out string) error {
 	return nil
 }
 
-// cached returns the sample's archive in the cache. It is built if it is not there.
+// cached returns the sample's archive in the cache. It is built if it is missing.
 func (b Builder) cached(ctx context.Context, s Sample) (string, error) {
 	inputs, err := s.gather(os.DirFS(b.Samples))
 	if err != nil {
