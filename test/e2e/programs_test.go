@@ -242,13 +242,14 @@ for epoch in range(1, 6):
 // without which Debian's PyTorch 2.6 is built.
 func TestProgramsTorchrun(t *testing.T) {
 	t.Parallel()
-	// Rank 0 runs on the first host, and its torchrun opens the port by which all find each other. Without a redirection this torchrun fails with
-	// the image's Python, in which a flag of zero is no member of its class.
+	// The torchrun of rank 0 opens the port by which all find each other, at the address that the first mpirun finds: of a TrainJob, rank 0 runs
+	// with the launcher, which is not the first in the hostfile. Without a redirection this torchrun fails with the image's Python, in which a flag of
+	// zero is no member of its class.
 	const onEachPod = `exec python3 -m torch.distributed.run --nnodes 2 --node_rank "$OMPI_COMM_WORLD_RANK" --nproc_per_node 1 --redirects 1 --tee 1 ` +
 		`--rdzv_backend static --master_addr "$1" --master_port 29500 --no_python python3 -c "$2"`
 	asBothKinds(t, "PyTorch 1.13: torchrun", func(t *testing.T) *kubeflow.MPIJob {
 		t.Helper()
-		return program(t, "pytorch", 1, "sh", "-ec", `read -r host rest </etc/mpi/hostfile; exec mpirun -n 2 sh -ec "$1" sh "$host" "$2"`, "sh", onEachPod, trainDDP)
+		return program(t, "pytorch", 1, "sh", "-ec", `exec mpirun -n 2 sh -ec "$1" sh "$(mpirun -n 1 hostname -i)" "$2"`, "sh", onEachPod, trainDDP)
 	}, trained)
 }
 

@@ -55,7 +55,7 @@ func (s Source) target(file string) string {
 }
 
 // addRepositories adds what a sample has of Git repositories to its inputs. Git checks that it is what the commit's hash names.
-func (b Builder) addRepositories(ctx context.Context, s Sample, inputs map[string]input) (err error) {
+func (b Builder) addRepositories(ctx context.Context, s Sample, inputs map[string]input) error {
 	for _, source := range s.Others {
 		if source.Repository == "" {
 			continue
