@@ -31,10 +31,12 @@ func (j Job) HostName(pod, domain string) string {
 }
 
 // Ranks returns the number of ranks if every slot of every host is used.
-func (j Job) Ranks() int64 {
-	hosts := int64(j.Workers.Count)
+func (j Job) Ranks() int64 { return int64(j.hostCount()) * int64(j.SlotsPerWorker) }
+
+// hostCount returns the number of hosts of the job.
+func (j Job) hostCount() int32 {
 	if j.Launcher.RunsRanks {
-		hosts++
+		return j.Workers.Count + 1
 	}
-	return hosts * int64(j.SlotsPerWorker)
+	return j.Workers.Count
 }

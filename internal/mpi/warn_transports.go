@@ -65,11 +65,7 @@ func (j Job) SelectedComponent(framework string) string {
 }
 
 func (j Job) withoutTransport(words []string, env []corev1.EnvVar) (btl string, inCommand bool) {
-	hosts := j.Workers.Count
-	if j.Launcher.RunsRanks {
-		hosts++
-	}
-	if j.Implementation != OpenMPI || hosts < 2 {
+	if j.Implementation != OpenMPI || j.hostCount() < 2 {
 		return "", false
 	}
 	selected := map[string]string{}

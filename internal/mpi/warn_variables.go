@@ -107,9 +107,9 @@ func warnReferences(j Job) (warnings []string) {
 // own; nil if it is not.
 func (j Job) WarnLocalMaster(env []corev1.EnvVar, at *field.Path) []string {
 	for i, v := range env {
-		if v.Name == "MASTER_ADDR" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, v.Value) && j.Workers.Count > 1 {
-			return []string{fmt.Sprintf("%s: MASTER_ADDR is %s, which is another pod for the ranks of each worker, so that they wait for each other and do not begin: name a worker, such as %s",
-				at.Index(i).Child("value"), v.Value, j.HostName(j.WorkerName(0), ""))}
+		if v.Name == "MASTER_ADDR" && slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, v.Value) && j.hostCount() > 1 {
+			return []string{fmt.Sprintf("%s: MASTER_ADDR is %s, which is another pod for the ranks of each pod, so that they wait for each other and do not begin: name the host of rank 0, which is usually %s",
+				at.Index(i).Child("value"), v.Value, j.Hosts("")[0].Name)}
 		}
 	}
 	return nil

@@ -46,7 +46,7 @@ func TestWarnReferences(t *testing.T) {
 		"itself":           {[]corev1.EnvVar{{Name: "PATH", Value: "/opt/bin:$(PATH)"}}, nil, "$(PATH) is not expanded"},
 		"a dollar sign":    {[]corev1.EnvVar{{Name: "B", Value: "$$(A)"}}, nil, ""},
 		"a Service":        {[]corev1.EnvVar{{Name: "B", Value: "$(KUBERNETES_SERVICE_HOST)"}}, nil, ""},
-		"a local master":   {[]corev1.EnvVar{{Name: "MASTER_ADDR", Value: "localhost"}}, nil, "worker.spec.containers[0].env[0].value: MASTER_ADDR is localhost, which is another pod for the ranks of each worker"},
+		"a local master":   {[]corev1.EnvVar{{Name: "MASTER_ADDR", Value: "localhost"}}, nil, "worker.spec.containers[0].env[0].value: MASTER_ADDR is localhost, which is another pod for the ranks of each pod"},
 		"one of an object": {[]corev1.EnvVar{{Name: "B", Value: "$(A)"}}, []corev1.EnvFromSource{{}}, ""},
 	} {
 		job := mpitest.Job(2, func(j *mpi.Job) {
@@ -56,6 +56,29 @@ func TestWarnReferences(t *testing.T) {
 		})
 		got := strings.Join(mpi.Warnings(job), "\n")
 		if !strings.Contains(got, test.want) || test.want == "" && (strings.Contains(got, "not expanded") || strings.Contains(got, "MASTER_ADDR")) {
+			t.Errorf("%s: warns %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// TestWarnLocalMaster: the address at which ranks meet may be each pod's own if there is only one pod with ranks.
+func TestWarnLocalMaster(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		workers      int32
+		launcherRuns bool
+		value        string
+		want         string
+	}{
+		"one worker":                {1, false, "localhost", ""},
+		"two workers":               {2, false, "127.0.0.1", "usually pi-worker-0.pi."},
+		"a launcher and one worker": {1, true, "localhost", "usually pi-launcher.pi."},
+		"a launcher that runs all":  {0, true, "localhost", ""},
+		"a host":                    {2, false, "pi-worker-0", ""},
+	} {
+		job := mpitest.Job(test.workers, func(j *mpi.Job) { j.Launcher.RunsRanks = test.launcherRuns })
+		got := strings.Join(job.WarnLocalMaster([]corev1.EnvVar{{Name: "MASTER_ADDR", Value: test.value}}, field.NewPath("env")), "\n")
+		if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s: warns %q, want %q", name, got, test.want)
 		}
 	}
