@@ -130,39 +130,76 @@ func BindingFlag(args []string) string {
 	return ""
 }
 
+// OptionsOf returns the options that the arguments of an MPI launcher have for each program, which are separated by ":". A program is the
+// first word that can be executed, and its arguments are left out.
+func OptionsOf(args []string, canBeExecuted func(name string) bool) (programs [][]string) {
+	// node may be a value and a program.
+	withWord := []string{"map-by", "rank-by", "bind-to"}
+	for len(args) > 0 {
+		end := slices.Index(args, ":")
+		if end < 0 {
+			end = len(args)
+		}
+		options := args[:end]
+		for i, arg := range options {
+			isValue := i > 0 && slices.Contains(withWord, strings.TrimLeft(options[i-1], "-"))
+			if arg != "" && !strings.HasPrefix(arg, "-") && !isValue && canBeExecuted(arg) {
+				options = options[:i]
+				break
+			}
+		}
+		programs, args = append(programs, options), args[min(end+1, len(args)):]
+	}
+	return programs
+}
+
+// reducing are the names of flags by which an MPI launcher may use fewer slots than there are, unless a number of ranks says otherwise.
+var reducing = []string{
+	"map-by", "ppr", "npernode", "N", "pernode", "npersocket", "ppn", "perhost", "host", "hosts", "H", "hostfile", "machinefile", "f",
+}
+
 // FillsCores reports whether each rank that an MPI launcher starts can have a core of its own and needs no other: it starts as many ranks as
-// there are slots, and they have one thread each as far as OMP_NUM_THREADS says. args and env are the launcher's; the hosts have as many
-// cores as slots. It may report false for a launcher that does: then the ranks are not bound.
-func FillsCores(args, env []string, slots int) bool {
+// there are slots, and they have one thread each as far as OMP_NUM_THREADS says. programs are the launcher's options (OptionsOf), and env is
+// its environment; the hosts have as many cores as slots. It may report false for a launcher that does: then the ranks are not bound.
+func FillsCores(programs [][]string, env []string, slots int) bool {
 	counts, reduces := 0, false
-	for i, arg := range args {
-		name, value, hasValue := strings.Cut(arg, "=")
-		if !strings.HasPrefix(arg, "-") {
-			if name == "OMP_NUM_THREADS" && hasValue && value != "1" {
-				return false
-			}
-			continue
+	for _, options := range programs {
+		count, isReduced, ok := ranksOf(options)
+		if !ok || count == 0 && len(programs) > 1 {
+			return false
 		}
-		if !hasValue && i+1 < len(args) {
-			value = args[i+1]
-		}
-		switch strings.TrimLeft(name, "-") {
-		case "n", "np", "c":
-			count, err := strconv.Atoi(value)
-			if err != nil {
-				return false
-			}
-			counts += count
-		case "map-by", "mapby", "ppr", "npernode", "N", "pernode", "npersocket", "ppn", "perhost", "host", "hosts", "H", "hostfile", "machinefile", "f":
-			reduces = true
-		case "genv", "env":
-			if value == "OMP_NUM_THREADS" {
-				return false
-			}
-		}
+		counts, reduces = counts+count, reduces || isReduced
 	}
 	if threads := environ.Get(env, "OMP_NUM_THREADS"); threads != "" && threads != "1" {
 		return false
 	}
 	return counts == slots || counts == 0 && !reduces
+}
+
+// ranksOf returns how many ranks the options of a program ask for, 0 without a number, and whether they may leave slots unused. ok is false
+// if the number is none, or if the ranks have several threads.
+func ranksOf(options []string) (count int, reduces, ok bool) {
+	for i, option := range options {
+		name, value, hasValue := strings.Cut(option, "=")
+		if !hasValue && i+1 < len(options) {
+			value = options[i+1]
+		}
+		isFlag, flag := strings.HasPrefix(name, "-"), strings.TrimLeft(name, "-")
+		switch {
+		case !isFlag && name == "OMP_NUM_THREADS":
+			// -x NAME passes on the variable of the environment.
+			if previous := strings.TrimLeft(options[max(0, i-1)], "-"); (hasValue || previous != "x") && value != "1" {
+				return 0, false, false
+			}
+		case isFlag && slices.Contains([]string{"n", "np", "c"}, flag):
+			number, err := strconv.Atoi(value)
+			if err != nil {
+				return 0, false, false
+			}
+			count = number
+		case isFlag && slices.Contains(reducing, flag):
+			reduces = true
+		}
+	}
+	return count, reduces, true
 }

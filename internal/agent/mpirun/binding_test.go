@@ -126,6 +126,11 @@ func TestBindingDefaults(t *testing.T) {
 	}
 }
 
+// isProgram reports whether a word is a program in these tests.
+func isProgram(name string) bool {
+	return slices.Contains([]string{"train", "sh", "grep", "a", "b", "x", "python", "node"}, name)
+}
+
 func TestBindingFlag(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
@@ -145,9 +150,12 @@ func TestBindingFlag(t *testing.T) {
 		"-rf ranks train":                               "-rf ranks",
 		"--bind-to":                                     "--bind-to ",
 		"--report-bindings train":                       "",
+		"-n 2 train -rf x --bind-to core":               "",
+		"-n 2 a : -n 2 --bind-to core b":                "--bind-to core",
+		"--map-by node --bind-to core x":                "--bind-to core",
 		"-n 2 train --bind":                             "",
 	} {
-		if got := BindingFlag(strings.Fields(args)); got != want {
+		if got := BindingFlag(slices.Concat(OptionsOf(strings.Fields(args), isProgram)...)); got != want {
 			t.Errorf("%s: got %q, want %q", args, got, want)
 		}
 	}
@@ -179,11 +187,14 @@ func TestFillsCores(t *testing.T) {
 		"threads of the flag":          {args: "-np 8 -x OMP_NUM_THREADS=4 train"},
 		"threads of Hydra's flag":      {args: "-n 8 -genv OMP_NUM_THREADS 4 train"},
 		"the variable, by its name":    {args: "-np 8 -x OMP_NUM_THREADS train", want: true},
+		"arguments of the program":     {args: "-np 8 train -n 100 -c x --map-by node", want: true},
+		"a shell":                      {args: "-n 8 sh -c grep", want: true},
 		"by =":                         {args: "--np=8 train", want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := FillsCores(strings.Fields(test.args), strings.Fields(test.env), slots); got != test.want {
+			programs := OptionsOf(strings.Fields(test.args), isProgram)
+			if got := FillsCores(programs, strings.Fields(test.env), slots); got != test.want {
 				t.Errorf("got %t", got)
 			}
 		})

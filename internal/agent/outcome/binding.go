@@ -50,21 +50,35 @@ func policyOf(count map[agentapi.BindingPolicy]int32) (policy agentapi.BindingPo
 	return "", 0
 }
 
+// boundPod is a pod with ranks that are bound to CPUs. The host of the launcher's own is "".
+type boundPod struct {
+	host string
+	cpus []int
+	agentapi.BoundRanks
+}
+
 // clashOf returns the ranks of pods on one machine that are bound to the same cores, more ranks than cores, although they could use others;
 // nil if there are none, the largest group if there are several.
 func clashOf(own *agentapi.Binding, hosts []records.Record) (worst *agentapi.BoundRanks) {
-	type pod struct {
-		host string
-		cpus []int
-		agentapi.BoundRanks
+	for _, pods := range boundByMachine(own, hosts) {
+		for i := range pods {
+			if clash, is := clashAround(pods, i); is && isWorse(clash, worst) {
+				worst = &clash
+			}
+		}
 	}
-	machines := map[string][]pod{}
+	return worst
+}
+
+// boundByMachine returns the pods whose ranks are bound now, by the machine on which they run.
+func boundByMachine(own *agentapi.Binding, hosts []records.Record) map[string][]boundPod {
+	machines := map[string][]boundPod{}
 	add := func(host string, b *agentapi.Binding) {
 		if b == nil || b.Bound == nil || b.Bound.Machine == "" {
 			return
 		}
 		if cpus, ok := agentapi.ParseCPUs(b.Bound.CPUs); ok {
-			machines[b.Bound.Machine] = append(machines[b.Bound.Machine], pod{host, cpus, *b.Bound})
+			machines[b.Bound.Machine] = append(machines[b.Bound.Machine], boundPod{host, cpus, *b.Bound})
 		}
 	}
 	add("", own)
@@ -73,30 +87,34 @@ func clashOf(own *agentapi.Binding, hosts []records.Record) (worst *agentapi.Bou
 			add(hostfile.Short(r.Host), r.Worker.Binding)
 		}
 	}
-	for _, pods := range machines {
-		for i, first := range pods {
-			clash := agentapi.BoundRanks{Usable: first.Usable}
-			cpus := slices.Clone(first.cpus)
-			for j, other := range pods {
-				if i != j && !slices.ContainsFunc(other.cpus, func(cpu int) bool { return slices.Contains(first.cpus, cpu) }) {
-					continue
-				}
-				cpus = append(cpus, other.cpus...)
-				clash.Ranks += other.Ranks
-				clash.Usable = max(clash.Usable, other.Usable)
-				if other.host != "" && len(clash.Hosts) < agentapi.MaxClashHosts {
-					clash.Hosts = append(clash.Hosts, other.host)
-				}
-			}
-			slices.Sort(cpus)
-			cpus = slices.Compact(cpus)
-			clash.CPUs = agentapi.FormatCPUs(cpus)
-			if int(clash.Ranks) > len(cpus) && int(clash.Usable) > len(cpus) && clash.Ranks > first.Ranks && isWorse(clash, worst) {
-				worst = &clash
-			}
+	return machines
+}
+
+// clashAround returns the ranks of a pod, by its index, and of those pods of its machine that are bound to some of the same CPUs. is is set
+// if they are more than their CPUs, and could use others.
+func clashAround(pods []boundPod, index int) (clash agentapi.BoundRanks, is bool) {
+	center := pods[index]
+	var cpus []int
+	for i, pod := range pods {
+		if i != index && !pod.shares(center) {
+			continue
+		}
+		cpus = append(cpus, pod.cpus...)
+		clash.Ranks += pod.Ranks
+		clash.Usable = max(clash.Usable, pod.Usable)
+		if pod.host != "" && len(clash.Hosts) < agentapi.MaxClashHosts {
+			clash.Hosts = append(clash.Hosts, pod.host)
 		}
 	}
-	return worst
+	slices.Sort(cpus)
+	cpus = slices.Compact(cpus)
+	clash.CPUs = agentapi.FormatCPUs(cpus)
+	return clash, int(clash.Ranks) > len(cpus) && int(clash.Usable) > len(cpus) && clash.Ranks > center.Ranks
+}
+
+// shares reports whether pods are bound to some of the same CPUs.
+func (p boundPod) shares(other boundPod) bool {
+	return slices.ContainsFunc(p.cpus, func(cpu int) bool { return slices.Contains(other.cpus, cpu) })
 }
 
 // isWorse reports whether a clash has more ranks than another one, or the same in an order that does not depend on that of machines.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -270,11 +271,12 @@ func binding(ancestors []int) (policy agentapi.BindingPolicy, by string) {
 		if !mpirun.IsLauncher(args[0]) {
 			continue
 		}
-		by := mpirun.BindingFlag(args[1:])
+		programs := mpirun.OptionsOf(args[1:], func(name string) bool { _, err := exec.LookPath(name); return err == nil })
+		by := mpirun.BindingFlag(slices.Concat(programs...))
 		if decided == "" || by != "" {
 			return "", by
 		}
-		if !mpirun.FillsCores(args[1:], process.Environ(above), int(hostfile.Read(agentapi.Hostfile).Slots)) {
+		if !mpirun.FillsCores(programs, process.Environ(above), int(hostfile.Read(agentapi.Hostfile).Slots)) {
 			return agentapi.BindSeveral, ""
 		}
 		return decided, ""
