@@ -4,7 +4,7 @@ import "regexp"
 
 const (
 	// EnvCores is the number of CPUs that each worker's main container owns if the CPU manager of its node is static: its pod is of the
-	// QoS class Guaranteed, and its CPUs are a whole number. The operator sets it for workers and their launcher, if it is so.
+	// QoS class Guaranteed, and its CPUs are a whole number. The operator sets it for such workers, and for their launcher.
 	EnvCores = "MPI_AGENT_CORES"
 	// EnvBind is set in sessions on workers if the launcher's agent decided about binding, and not the user: to BindCore if each rank
 	// of the worker can have a core of its own, or else to the reason why ranks are not bound.

@@ -19,8 +19,8 @@ import (
 )
 
 // bindEnv returns the environment in which MPI binds the ranks of a command or leaves them unbound by default, and what was decided. What the
-// user says decides (mpirun.UserBinding). Ranks are bound where each has a core that its pod may own; whether the pod does is for its
-// worker to say (worker.bindEnv). All others are not bound: each pod has its own daemon, and all daemons of a node would bind their ranks to
+// user sets decides (mpirun.UserBinding). Ranks are bound where each has a core that its pod may own; whether the pod does is decided by its
+// worker (worker.bindEnv). All others are not bound: each pod has its own daemon, and all daemons of a node would bind their ranks to
 // the same cores.
 func bindEnv(env, command []string, hosts hostfile.Hosts) ([]string, agentapi.Binding) {
 	by, asks := mpirun.UserBinding(env, ranks.Parameters(environ.Get(env, "HOME")), append(scriptsOf(command), strings.Join(command, " "))...)
@@ -63,7 +63,7 @@ func policyFor(cores string, hosts hostfile.Hosts) agentapi.BindingPolicy {
 }
 
 // letsWorkersDecide reports whether the PRRTE of Open MPI 5 leaves it to its daemons to bind ranks, as version 3 does, and whether there is
-// one: beside the MPI launcher, if the command is one, or in PATH.
+// one: next to the MPI launcher, if the command is one, or in PATH.
 func letsWorkersDecide(command string) (is, isFound bool) {
 	path, err := exec.LookPath("prterun")
 	if launcher, found := exec.LookPath(command); found == nil && mpirun.IsLauncher(command) {

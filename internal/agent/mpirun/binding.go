@@ -28,7 +28,7 @@ var (
 	comments = regexp.MustCompile(`(?m)(?:^|\s)#.*$`)
 )
 
-// UserBinding returns what says whether ranks are bound: a variable, one of Open MPI's parameters in files, or one of the texts, which are the
+// UserBinding returns what decides whether ranks are bound: a variable, one of Open MPI's parameters in files, or one of the texts, which are the
 // command and its scripts; "" if nothing does. asks is set if it asks for binding, so that MPI's own default has to hold. A flag such as
 // --bind-to overrides every default, and does not count.
 func UserBinding(env []string, parameters map[string]string, texts ...string) (by string, asks bool) {
@@ -70,9 +70,9 @@ func WithoutBinding(env []string) []string {
 	return withDefaults(env, openMPI4, "none", openMPI5, "none", intelMPI, "0")
 }
 
-// WithBinding returns the environment of a launcher in which MPI binds each rank to a core unless a flag says otherwise, or a worker
+// WithBinding returns the environment of a launcher in which MPI binds each rank to a core, unless a flag or a worker prevents it
 // (UnboundHere). Ranks that have no core of their own share one; what cannot be bound runs unbound. Open MPI 5 is left out if its PRRTE does
-// not let workers decide. Intel MPI binds by itself, and MPICH where the worker says so (BoundHere).
+// not let workers decide. Intel MPI binds by itself, and MPICH where the worker has it do so (BoundHere).
 func WithBinding(env []string, prrte bool) []string {
 	policy := "none"
 	if prrte {
@@ -89,7 +89,7 @@ func UnboundHere(env []string) []string {
 }
 
 // BoundHere returns the environment of a worker whose MPI daemons bind each rank to a core: those of MPICH read it from a variable
-// (src/pm/hydra, topo.c). The others do as their launcher says (WithBinding).
+// (src/pm/hydra, topo.c). The others follow their launcher (WithBinding).
 func BoundHere(env []string) []string { return withDefaults(env, "HYDRA_BINDING", "core") }
 
 // withDefaults sets the variables that are not set or empty, given as names and values.
@@ -102,11 +102,11 @@ func withDefaults(env []string, variables ...string) []string {
 	return env
 }
 
-// bindingNames are the names of flags that say whether ranks are bound, and to what, in mpirun(1) of Open MPI 4 and 5, and in mpiexec of
+// bindingNames are the names of flags that decide whether ranks are bound, and to what, in mpirun(1) of Open MPI 4 and 5, and in mpiexec of
 // MPICH and Intel MPI.
 var bindingNames = []string{"bind-to", "binding", "rf", "cpu-set", "cpu-list", "cpus-per-proc", "cpus-per-rank", "slot-list", "rankfile"}
 
-// BindingFlag returns the flag by which the arguments of an MPI launcher say whether ranks are bound, with its value, such as "--bind-to
+// BindingFlag returns the flag by which the arguments of an MPI launcher decide whether ranks are bound, with its value, such as "--bind-to
 // core", or the variable or parameter; "" if none does.
 func BindingFlag(args []string) string {
 	for i, arg := range args {
@@ -153,13 +153,13 @@ func OptionsOf(args []string, canBeExecuted func(name string) bool) (programs []
 	return programs
 }
 
-// reducing are the names of flags by which an MPI launcher may use fewer slots than there are, unless a number of ranks says otherwise.
+// reducing are the names of flags by which an MPI launcher may use fewer slots than there are, unless a number of ranks is given.
 var reducing = []string{
 	"map-by", "ppr", "npernode", "N", "pernode", "npersocket", "ppn", "perhost", "host", "hosts", "H", "hostfile", "machinefile", "f",
 }
 
 // FillsCores reports whether each rank that an MPI launcher starts can have a core of its own and needs no other: it starts as many ranks as
-// there are slots, and they have one thread each as far as OMP_NUM_THREADS says. programs are the launcher's options (OptionsOf), and env is
+// there are slots, and they have one thread each by OMP_NUM_THREADS. programs are the launcher's options (OptionsOf), and env is
 // its environment; the hosts have as many cores as slots. It may report false for a launcher that does: then the ranks are not bound.
 func FillsCores(programs [][]string, env []string, slots int) bool {
 	counts, reduces := 0, false

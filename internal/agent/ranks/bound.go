@@ -10,8 +10,8 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// boundRanks returns the CPUs to which ranks are bound, given by their processes; nil if they may use all CPUs of their container, or fewer
-// are not known.
+// boundRanks returns the CPUs to which ranks are bound, given by their processes; nil if they may use all CPUs of their container, or if
+// that is unknown.
 func boundRanks(running map[int]int32) *agentapi.BoundRanks {
 	own := allowedCPUs(os.Getpid())
 	var lists [][]int

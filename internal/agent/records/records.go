@@ -42,7 +42,7 @@ type Record struct {
 	Over bool `json:"over,omitempty"`
 	// Seconds is how long it took up to failing, or how long the session lasted.
 	Seconds int32 `json:"seconds,omitempty"`
-	// BoundBy is the flag of MPI's launcher that says whether ranks are bound to cores; "" if none does.
+	// BoundBy is the flag of MPI's launcher that decides whether ranks are bound to cores; "" if none does.
 	BoundBy string `json:"boundBy,omitempty"`
 	// Worker is the worker's summary of the session.
 	Worker *agentapi.Summary `json:"worker,omitempty"`
