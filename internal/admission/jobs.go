@@ -32,6 +32,8 @@ type Gangs interface {
 	Check(job mpi.Job) (field.ErrorList, []string)
 	// Gates reports whether the pods of a job that another controller runs are held back until all of them fit.
 	Gates(job mpi.Job) bool
+	// HasAdmitted reports whether this process has reserved room for all pods of such a job, and they may be created.
+	HasAdmitted(job mpi.Job) bool
 	// MayGetNodes reports whether a cluster autoscaler may add nodes.
 	MayGetNodes() bool
 }

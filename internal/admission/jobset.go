@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
@@ -64,7 +65,7 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 			return *refusal
 		}
 		// A user can write the ConfigMap with the runtime that Trainer has stored.
-		setGate(jobSet, gangs.Gates(trainjob.Convert(job, *cmp.Or(now, used))))
+		setGate(jobSet, gangs, trainjob.Convert(job, *cmp.Or(now, used)))
 	}
 	if err := trainjob.Wire(jobSet.Object, job, settings.ClusterDomain); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -108,12 +109,16 @@ func meetSite(ctx context.Context, live client.Reader, settings plan.Settings, j
 	return nil
 }
 
-// setGate holds back the pods of a new JobSet, or not.
-func setGate(jobSet *unstructured.Unstructured, closed bool) {
-	if closed {
-		trainjob.Gate(jobSet.Object)
-	} else {
+// setGate holds back the pods of a new JobSet, or not. The gate is open from the start if room is reserved for all pods: JobSet then
+// creates its Jobs once, and does not resume them.
+func setGate(jobSet *unstructured.Unstructured, gangs Gangs, job mpi.Job) {
+	switch {
+	case !gangs.Gates(job):
 		trainjob.Ungate(jobSet.Object)
+	case gangs.HasAdmitted(job):
+		trainjob.OpenGate(jobSet.Object)
+	default:
+		trainjob.Gate(jobSet.Object)
 	}
 }
 
@@ -190,7 +195,9 @@ func awaitObjects(ctx context.Context, live client.Reader, job mpi.Job, settings
 
 // await waits until an object of a TrainJob exists, or the context ends.
 func await(ctx context.Context, live client.Reader, job mpi.Job, kind, name string, object client.Object) error {
-	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+	// The operator creates it within milliseconds, or is busy.
+	pause := wait.Backoff{Duration: 5 * time.Millisecond, Factor: 2, Steps: math.MaxInt32, Cap: 50 * time.Millisecond}
+	err := pause.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		if err := live.Get(ctx, client.ObjectKey{Namespace: job.Namespace, Name: name}, object); err != nil {
 			return false, client.IgnoreNotFound(err)
 		}

@@ -133,6 +133,42 @@ type allGangs struct{ noGangs }
 
 func (allGangs) Gates(job mpi.Job) bool { return job.Gated }
 
+// admittingGangs has reserved room for the pods of all jobs.
+type admittingGangs struct{ allGangs }
+
+func (admittingGangs) HasAdmitted(mpi.Job) bool { return true }
+
+// TestGateOfANewJobSet: a JobSet for whose pods room is reserved is not suspended, unless its TrainJob is.
+func TestGateOfANewJobSet(t *testing.T) {
+	for name, test := range map[string]struct {
+		gangs     Gangs
+		suspended bool
+		gate      string
+		suspends  bool
+	}{
+		"nothing holds it back":       {gangs: noGangs{}},
+		"it waits":                    {gangs: allGangs{}, gate: mpi.GateClosed, suspends: true},
+		"room is reserved":            {gangs: admittingGangs{}, gate: mpi.GateOpen},
+		"its TrainJob is suspended":   {gangs: allGangs{}, suspended: true, gate: mpi.GateSuspended},
+		"it is, and room is reserved": {gangs: admittingGangs{}, suspended: true, gate: mpi.GateSuspended},
+	} {
+		jobSet, job, used := jobSetOf(t)
+		if test.suspended {
+			jobSet.Object["spec"].(map[string]any)["suspend"] = true
+		}
+		answer := wire(t, plan.Settings{}, test.gangs, jobSet, job, used)
+		patch, err := json.Marshal(answer.Patches)
+		if err != nil || !answer.Allowed {
+			t.Fatalf("%s: the answer is %+v (%v)", name, answer, err)
+		}
+		_, gate, _ := strings.Cut(string(patch), `"path":"/metadata/annotations/mpi.opendatahub.io~1gate","value":"`)
+		gate, _, _ = strings.Cut(gate, `"`)
+		if suspends := strings.Contains(string(patch), `"path":"/spec/suspend"`); gate != test.gate || suspends != test.suspends {
+			t.Errorf("%s: the gate is %q, and it is suspended: %t", name, gate, suspends)
+		}
+	}
+}
+
 // TestForgedSnapshotIsIsolated: a user who writes the ConfigMap with the runtime of a TrainJob has its pods created neither
 // without a NetworkPolicy nor before there is room for all of them.
 func TestForgedSnapshotIsIsolated(t *testing.T) {

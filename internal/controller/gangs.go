@@ -14,9 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -58,6 +60,8 @@ type Gangs struct {
 	autoscaled func() bool
 	// never has, for each job that no nodes can hold, since when.
 	never jobTimes
+	// admitted are the jobs of other controllers whose pods may be created although nothing holds them back yet.
+	admitted admissions
 }
 
 // jobTimes has a time for each job of which something is so.
@@ -82,6 +86,45 @@ func (n *jobTimes) of(job mpi.ID, is bool, now time.Time) time.Time {
 		since, n.jobs[job] = now, now
 	}
 	return since
+}
+
+// admissionAge is how long a decision about a job counts whose gate does not exist yet. Trainer creates it within a second. Later,
+// the job is decided on again once it has its gate.
+const admissionAge = 10 * time.Second
+
+// admissions are decisions that pods may be created, made before the gate exists that would hold them back.
+type admissions struct {
+	mu   sync.Mutex
+	jobs map[mpi.ID]admitted
+}
+
+// admitted is a job whose pods may be created, and when that was decided.
+type admitted struct {
+	uid        types.UID
+	generation int64
+	at         time.Time
+}
+
+// set records whether the pods of a job may be created.
+func (a *admissions) set(job mpi.Job, may bool, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !may {
+		delete(a.jobs, job.ID())
+		return
+	}
+	if a.jobs == nil {
+		a.jobs = map[mpi.ID]admitted{}
+	}
+	a.jobs[job.ID()] = admitted{uid: job.UID, generation: job.Generation, at: now}
+}
+
+// has reports whether the pods of a job as it is may be created.
+func (a *admissions) has(job mpi.Job, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	decided, known := a.jobs[job.ID()]
+	return known && decided.uid == job.UID && decided.generation == job.Generation && now.Sub(decided.at) < admissionAge
 }
 
 // podGroups are those of one API.
@@ -378,6 +421,19 @@ func (g *Gangs) Gates(job mpi.Job) bool {
 	return job.External && job.Gated && (isPlaced || job.WaitsForQuota())
 }
 
+// HasAdmitted reports whether all pods of a job have room, that is reserved for them, before its gate exists: the gate can be created
+// open. Only the process that decides knows it, shortly after it has decided.
+func (g *Gangs) HasAdmitted(job mpi.Job) bool { return g.admitted.has(job, clock.RealClock{}.Now()) }
+
+// recordAdmission records the decision about a job that another controller has yet to create a gate for. Its reservations are made.
+func (g *Gangs) recordAdmission(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome) {
+	if !job.External {
+		return
+	}
+	may := job.Gated && seen.Gate == nil && out.PodsMayStart && out.Finish == nil && !job.Lifecycle.Suspended
+	g.admitted.set(job, may, clock.RealClock{}.Now())
+}
+
 // MayGetNodes reports whether a cluster autoscaler may add nodes.
 func (g *Gangs) MayGetNodes() bool { return g.autoscaled() }
 
@@ -389,6 +445,7 @@ func (g *Gangs) placesByDefault() bool {
 // forget drops what is kept of a job that is gone.
 func (g *Gangs) forget(job mpi.ID) {
 	g.never.of(job, false, time.Time{})
+	g.admitted.set(mpi.Job{Kind: job.Kind, Namespace: job.Namespace, Name: job.Name}, false, time.Time{})
 	g.leave(job)
 }
 

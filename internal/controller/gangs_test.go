@@ -121,3 +121,45 @@ func TestGates(t *testing.T) {
 		}
 	}
 }
+
+// TestHasAdmitted: the gate of a job may be created open shortly after all reservations for its pods were made, for the job as it was then.
+func TestHasAdmitted(t *testing.T) {
+	gated := func(j *mpi.Job) { j.External, j.Gated = true, true }
+	admits := jobstate.Outcome{PodsMayStart: true}
+	for name, test := range map[string]struct {
+		decided func(*mpi.Job)
+		seen    jobstate.Observed
+		out     jobstate.Outcome
+		asked   func(*mpi.Job)
+		then    func(*Gangs, mpi.Job)
+		want    bool
+	}{
+		"it fits":                        {out: admits, want: true},
+		"it waits":                       {},
+		"it has a gate already":          {out: admits, seen: jobstate.Observed{Gate: &jobstate.Gate{Closed: true}}},
+		"it is suspended":                {out: admits, decided: func(j *mpi.Job) { j.Lifecycle.Suspended = true }},
+		"it has ended":                   {out: jobstate.Outcome{PodsMayStart: true, Finish: &mpi.Finish{}}},
+		"its pods cannot be held back":   {out: admits, decided: func(j *mpi.Job) { j.Gated = false }},
+		"it was changed since":           {out: admits, asked: func(j *mpi.Job) { j.Generation++ }},
+		"another one of the same name":   {out: admits, asked: func(j *mpi.Job) { j.UID = "other" }},
+		"another one":                    {out: admits, asked: func(j *mpi.Job) { j.Name = "other" }},
+		"it was put back since":          {out: admits, then: func(g *Gangs, j mpi.Job) { g.recordAdmission(j, jobstate.Observed{}, jobstate.Outcome{}) }},
+		"it was deleted since":           {out: admits, then: func(g *Gangs, j mpi.Job) { g.forget(j.ID()) }},
+		"the decision is of another day": {out: admits, then: func(g *Gangs, j mpi.Job) { g.admitted.set(j, true, time.Now().Add(-admissionAge)) }},
+	} {
+		g := &Gangs{setting: gang.Auto, embedded: idleScheduler{}}
+		change := func(f func(*mpi.Job)) mpi.Job {
+			if f == nil {
+				return mpitest.Job(2, gated)
+			}
+			return mpitest.Job(2, gated, f)
+		}
+		g.recordAdmission(change(test.decided), test.seen, test.out)
+		if test.then != nil {
+			test.then(g, change(nil))
+		}
+		if got := g.HasAdmitted(change(test.asked)); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}

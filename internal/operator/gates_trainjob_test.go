@@ -33,6 +33,8 @@ import (
 type gatedJob struct {
 	trainGang
 	job, set *unstructured.Unstructured
+	// open is whether the webhook creates the gate open.
+	open bool
 }
 
 // gatedJob creates a TrainJob, and the JobSet and Jobs that Trainer and JobSet create. The gate is what the webhook sets.
@@ -54,7 +56,11 @@ func (s trainerServer) gatedJob(t *testing.T, name string, changes ...func(*gate
 	s.create(t, g.job)
 	g.set.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(g.job, g.job.GroupVersionKind())})
 	g.set.Object["spec"] = map[string]any{}
-	trainjob.Gate(g.set.Object)
+	if g.open {
+		trainjob.OpenGate(g.set.Object)
+	} else {
+		trainjob.Gate(g.set.Object)
+	}
 	s.create(t, g.set)
 	return g
 }
@@ -260,6 +266,39 @@ func TestTrainJobsArePlacedAsAWhole(t *testing.T) {
 	if err := server.client.List(t.Context(), &pods, client.InNamespace("default"), client.MatchingLabels{mpi.LabelJob: large.Name}); err != nil || len(pods.Items) > 0 {
 		t.Errorf("an MPIJob that never fits has %d pods: %v", len(pods.Items), err)
 	}
+}
+
+// TestOpenGateIsClosed: a JobSet that was created with an open gate stays open if all of its pods have room. If they have none, because
+// another operator decided that, its gate is closed before it has pods.
+func TestOpenGateIsClosed(t *testing.T) {
+	t.Parallel()
+	server := newTrainerServer(t)
+	node := server.node(t, "one")
+	server.runtime(t, "mpi")
+	defer server.start(t)()
+	open := func(g *gatedJob) { g.open = true }
+	first := server.gatedJob(t, "one", open)
+	eventually(t, "it may have its pods", func() error {
+		if !first.isOpen(t) {
+			return errors.New("its gate is closed")
+		}
+		return nil
+	})
+	first.start(t, node.Name)
+	second := server.gatedJob(t, "two", open)
+	eventually(t, "the gate of a job that does not fit is closed", func() error {
+		if second.isOpen(t) {
+			return errors.New("its gate is open")
+		}
+		return nil
+	})
+	first.end(t)
+	eventually(t, "it is opened when the pods fit", func() error {
+		if !second.isOpen(t) {
+			return errors.New("its gate is closed")
+		}
+		return nil
+	})
 }
 
 // TestTrainJobReleasesNodesInTime: a TrainJob of which a pod has a node and others have none gives it back after the time in its

@@ -125,6 +125,16 @@ func Gate(jobSet tree) {
 	child(jobSet, "spec")["suspend"] = true
 }
 
+// OpenGate lets the pods of a new JobSet be created at once, by a gate that can be closed later. It holds back those of a JobSet that is
+// suspended.
+func OpenGate(jobSet tree) {
+	if at(jobSet, "spec")["suspend"] == true {
+		Gate(jobSet)
+		return
+	}
+	child(jobSet, "metadata", "annotations")[mpi.AnnotationGate] = mpi.GateOpen
+}
+
 // Ungate removes the gate that a runtime's template has added to a new JobSet.
 func Ungate(jobSet tree) { delete(at(jobSet, "metadata", "annotations"), mpi.AnnotationGate) }
 
