@@ -29,7 +29,8 @@ const (
 	Ours = "ours"
 	// Bare is a pod in which mpirun starts the ranks, without an operator or agent.
 	Bare = "bare"
-	// Unbound is Bare with ranks that are not bound to cores, as the operator decides for pods that share their cores with others.
+	// Unbound is Bare with what the operator sets for pods that request less than a CPU for each rank, as these do: ranks are not bound to
+	// cores, and yield them while they wait.
 	Unbound = "unbound"
 	// Spread is an MPIJob with a worker for each rank, all on the same node: ranks of different pods exchange messages by TCP.
 	Spread = "spread"
@@ -67,7 +68,7 @@ type Results struct {
 // sample is the image of the programs: packages of Debian with Open MPI 4.
 const sample = "science"
 
-// sizes are the numbers of ranks. Four share the cores of a small machine.
+// sizes are the numbers of ranks. On a machine with two cores, two have a core each, and four share them.
 var sizes = []int{2, 4}
 
 // A program is one that others wrote.
@@ -248,13 +249,8 @@ func (r *runner) run(ctx context.Context, who string, run run) (string, error) {
 	r.taken++
 	name := fmt.Sprintf("compute-%d", r.taken)
 	command := []string{"mpirun", "-n", strconv.Itoa(run.ranks), "sh", "-ec", "cd $(mktemp -d); sleep " + settle + "; " + run.program.command}
-	if who == Bare || who == Unbound {
-		// Without a hostfile, Open MPI has as many slots as the machine has cores. It needs no ssh, which the image has not.
-		command = slices.Insert(command, 1, "--oversubscribe", "--mca", "plm", "isolated")
-		if who == Unbound {
-			command = slices.Insert(command, 1, "--bind-to", "none")
-		}
-		return r.runPod(ctx, name, command)
+	if options := bareOptions(who); options != nil {
+		return r.runPod(ctx, name, slices.Insert(command, 1, options...))
 	}
 	workers, slots := 1, run.ranks
 	if who == Spread {
@@ -265,6 +261,23 @@ func (r *runner) run(ctx context.Context, who string, run run) (string, error) {
 		job.Annotations = map[string]string{annotationProfile: "true"}
 	}
 	return r.runJob(ctx, job)
+}
+
+// bareOptions returns the options of mpirun of a contestant that runs in a pod of its own; nil for the others.
+//
+// Without a hostfile, Open MPI has as many slots as the machine has cores. With more ranks, it lets them yield the core while they wait
+// (OMPI_MCA_mpi_oversubscribe=1), and does not bind them. A job's hostfile has a slot for each rank, so that mpirun cannot tell: the operator
+// sets the same.
+func bareOptions(who string) []string {
+	// No ssh is needed, which the image does not have.
+	options := []string{"--oversubscribe", "--mca", "plm", "isolated"}
+	switch who {
+	case Bare:
+		return options
+	case Unbound:
+		return append(options, "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
+	}
+	return nil
 }
 
 // pod is a pod of the image on the node. Its folder for temporary files is in memory, as without it the disk would be measured.

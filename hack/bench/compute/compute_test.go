@@ -45,6 +45,21 @@ func TestInput(t *testing.T) {
 	}
 }
 
+// TestBareOptions: where ranks share cores, they yield in all contestants.
+func TestBareOptions(t *testing.T) {
+	for who, want := range map[string]string{
+		Bare:     "--oversubscribe --mca plm isolated",
+		Unbound:  "--oversubscribe --mca plm isolated --bind-to none --mca mpi_yield_when_idle 1",
+		Ours:     "",
+		Spread:   "",
+		Profiled: "",
+	} {
+		if got := strings.Join(bareOptions(who), " "); got != want {
+			t.Errorf("%s: %q, want %q", who, got, want)
+		}
+	}
+}
+
 // TestWithoutCluster: each case that was asked for is skipped, with the reason.
 func TestWithoutCluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")

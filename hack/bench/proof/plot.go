@@ -34,6 +34,11 @@ func Plots(reports map[string]report.Report) map[string]string {
 			files[p.file] = p.svg(lines)
 		}
 	}
+	for _, w := range waterfalls {
+		if c, recorded := w.caseOf(reports[w.suite]); recorded {
+			files[w.file] = w.svg(c.Steps[ours])
+		}
+	}
 	return files
 }
 

@@ -68,7 +68,7 @@ type section struct {
 var sections = []section{
 	{"mpijob", "How fast jobs are created", "From the creation of a job until its launcher and all worker pods exist, compared with mpi-operator and with the fastest way to create the same objects. The ratio is how many times longer the other takes."},
 	{"start", "How fast jobs start and end", "On a real cluster with real MPI, compared with mpi-operator with OpenSSH and with bare pods (`floor`). In the cases of TrainJobs, `ours` is a TrainJob with a runtime of the operator, and `mpijob` the same program as an MPIJob. `trainer` is a TrainJob that Kubeflow Trainer runs without the operator, with a runtime as its own for DeepSpeed. `cold`: no node has the image."},
-	{"compute", "How fast programs compute", "The programs' own times: all ranks in one worker of an MPIJob (`ours`), compared with `mpirun` in a pod without operator or agent (`bare`). `unbound` is `bare` without binding of ranks to cores, as [in all jobs by default](decisions/0028-ranks-are-not-bound.md). `spread` has a worker for each rank on the same node, whose ranks exchange messages by TCP. `profiled` is the same as ours with a [communication profile](metrics.md#where-the-time-goes). At least 0.97 of `bare` is at par."},
+	{"compute", "How fast programs compute", "The programs' own times: all ranks in one worker of an MPIJob (`ours`), compared with `mpirun` in a pod without operator or agent (`bare`). The pods request no CPUs. `mpirun` therefore binds the two ranks of `bare` to a core each, while the operator [binds none](decisions/0028-ranks-are-not-bound.md) and has ranks that wait [yield their core](agent.md#what-changes-for-users), since other pods may need it. `unbound` is `bare` with both: it differs from `ours` only by operator and agent. With four ranks on two cores, `mpirun` itself binds none and has them yield, so that all contestants do the same. `spread` has a worker for each rank on the same node, whose ranks exchange messages by TCP. `profiled` is the same as ours with a [communication profile](metrics.md#where-the-time-goes). At least 0.97 of `bare` is at par."},
 	{"agent", "How fast ranks start", "On many hosts of one machine, without Kubernetes. `mpirun/N` runs `hostname` on N workers; `flat`, with all daemons started by `mpirun` itself, and `tree`, by a tree of 8 branches. `late-5s`: half of the workers start 5 s late, and the time since then counts. `dying`: a twentieth of the workers is killed while ranks run, and the time until the launcher fails counts; `dying-named` is the share of runs in which it names the first worker that died, and none that lives. `slow-network` has 50 ms for a round trip, and `lossy-network` loses 1 % of all packets in addition. `memory/launcher`, `descriptors` and `processes` are those of all programs of the launcher while ranks run, and those of `worker` are of the worker that has most. ≥: the run was ended after that time. [Each case](../hack/bench/README.md#the-suite-agent)."},
 	{"scale", "What many jobs cost", "Jobs of 1 to 1,000 workers, 10 on average, on 1,000 simulated nodes, with a real API server. The operator writes a JobReport and a NetworkPolicy for each job and schedules it as a gang; mpi-operator does none of these. The growth of a figure is the exponent of the number of jobs: 0 if it does not depend on it, 1 if it is proportional."},
 	{"report", "What JobReports cost", "The operator with JobReports, compared with the operator without."},
@@ -169,8 +169,9 @@ func writeSection(page *strings.Builder, s section, r report.Report) {
 		page.WriteString("\n")
 	}
 	if below := belowPar(r); s.suite == "compute" && below != "" {
-		fmt.Fprintf(page, "\nNot at par: %s.\n", below)
+		fmt.Fprintf(page, "\nNot at par with `bare`: %s. In brackets: compared with `unbound`, which shares what the operator decides about cores.\n", below)
 	}
+	writeWaterfalls(page, s.suite, r)
 	for _, name := range slices.Sorted(maps.Keys(r.Skipped)) {
 		fmt.Fprintf(page, "\n`%s` was not measured: %s.\n", name, r.Skipped[name])
 	}
@@ -178,11 +179,15 @@ func writeSection(page *strings.Builder, s section, r report.Report) {
 
 // belowPar lists the cases in which ours is slower than the same program without the operator by more than measurements differ.
 func belowPar(r report.Report) string {
-	const bare, par = "bare", 0.97
+	const bare, unbound, par = "bare", "unbound", 0.97
 	var below []string
 	for _, c := range r.Cases {
 		if ratio, known := c.Ratios[bare]; known && ratio < par {
-			below = append(below, fmt.Sprintf("`%s` %s", c.Name, report.Value{Value: ratio}))
+			text := fmt.Sprintf("`%s` %s", c.Name, report.Value{Value: ratio})
+			if ratio, known := c.Ratios[unbound]; known {
+				text += fmt.Sprintf(" (`unbound` %s)", report.Value{Value: ratio})
+			}
+			below = append(below, text)
 		}
 	}
 	return strings.Join(below, ", ")

@@ -140,6 +140,59 @@ func TestPlots(t *testing.T) {
 	}
 }
 
+// TestWaterfalls: a picture has a bar for each part of our run within its axis, and says all figures in words. The table has those of
+// others, too.
+func TestWaterfalls(t *testing.T) {
+	t.Parallel()
+	values := map[string][]report.Value{"ours": {{Value: 1.5}}, "mpi-operator": {{Value: 2}}}
+	shown := report.NewCase("first-line/4", "s", "ours", values)
+	shown.Steps = map[string][]report.Step{
+		"ours":         {{Name: "pods created", Start: 0, Seconds: 0.125}, {Name: "scheduler & co", Start: 0.1, Seconds: 0.4}, {Name: "first line", Start: 0.5, Seconds: 1}},
+		"mpi-operator": {{Name: "pods created", Start: 0, Seconds: 0.25}, {Name: "ssh", Start: 0.25, Seconds: 1.75}},
+	}
+	others := report.NewCase("first-line/1", "s", "ours", values)
+	others.Steps = map[string][]report.Step{"mpi-operator": {{Name: "ssh", Seconds: 2}}}
+	reports := map[string]report.Report{"start": {Suite: "start", Cases: []report.Case{others, shown}}}
+	files := proof.Plots(reports)
+	if len(files) != 1 {
+		t.Fatalf("%d pictures were drawn: %v", len(files), files)
+	}
+	var drawn struct {
+		Title string `xml:"title"`
+		Bars  []struct {
+			X     float64 `xml:"x,attr"`
+			Width float64 `xml:"width,attr"`
+		} `xml:"rect"`
+		Texts []string `xml:"text"`
+	}
+	if err := xml.Unmarshal([]byte(files["start-4.svg"]), &drawn); err != nil {
+		t.Fatal(err)
+	}
+	// The first one is the background.
+	if len(drawn.Bars) != 4 || drawn.Bars[1].X != 300 || drawn.Bars[3].X+drawn.Bars[3].Width != 650 {
+		t.Errorf("the bars are %v", drawn.Bars)
+	}
+	if !slices.Contains(drawn.Texts, "scheduler & co") {
+		t.Errorf("the texts are %q", drawn.Texts)
+	}
+	const alt = "An MPIJob of 4 workers: its first line after 1.5 s. pods created 0.125 s, from 0 to 0.125; scheduler & co 0.4 s, from 0.1 to 0.5; first line 1 s, from 0.5 to 1.5."
+	if drawn.Title != alt {
+		t.Errorf("the picture is described as %q", drawn.Title)
+	}
+	page := proof.Page(proof.Records{Reports: reports})
+	for _, want := range []string{
+		"### Where the time goes", "![" + alt + "](proof/start-4.svg)", "| `first-line/4` | ours | from | mpi-operator | from |", "| pods created | 0.125 | 0 | 0.25 | 0 |",
+		"| ssh |  |  | 1.75 | 0.25 |", "| first line | 1 | 0.5 |  |  |", "| first line after | 1.5 |  | 2 |  |",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not contain %q: %s", want, page)
+		}
+	}
+	if strings.Contains(page, "1 worker") {
+		t.Errorf("the page shows a case without our parts: %s", page)
+	}
+}
+
 // TestPage: the page shows medians and ratios, and no suite that was not recorded.
 func TestPage(t *testing.T) {
 	t.Parallel()
@@ -165,9 +218,10 @@ func TestPage(t *testing.T) {
 	}
 	compute := report.Report{Suite: "compute", Cases: []report.Case{
 		report.NewCase("hpl/2", "s", "ours", map[string][]report.Value{"ours": {{Value: 1}}, "bare": {{Value: 0.98}}, "unbound": {{Value: 0.5}}}),
-		report.NewCase("ring/2", "s", "ours", map[string][]report.Value{"ours": {{Value: 1}}, "bare": {{Value: 0.9}}}),
+		report.NewCase("ring/2", "s", "ours", map[string][]report.Value{"ours": {{Value: 1}}, "bare": {{Value: 0.9}}, "unbound": {{Value: 1.1}}}),
+		report.NewCase("ring/4", "s", "ours", map[string][]report.Value{"ours": {{Value: 1}}, "bare": {{Value: 0.8}}}),
 	}}
-	if page := proof.Page(proof.Records{Reports: map[string]report.Report{"compute": compute}}); !strings.Contains(page, "\nNot at par: `ring/2` 0.9.\n") {
+	if page := proof.Page(proof.Records{Reports: map[string]report.Report{"compute": compute}}); !strings.Contains(page, "\nNot at par with `bare`: `ring/2` 0.9 (`unbound` 1.1), `ring/4` 0.8. ") {
 		t.Errorf("the page does not say what is not at par: %s", page)
 	}
 	if strings.Contains(page, "How long lists") || strings.Contains(page, "How fast") || strings.Contains(page, "Programs that others") {

@@ -2,6 +2,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -60,8 +61,27 @@ type Case struct {
 	Ratios map[string]float64 `json:"ratios"`
 	// Details are by contestant, ours included.
 	Details map[string]Summary `json:"details"`
+	// Steps are the parts of the median run, by contestant.
+	Steps map[string][]Step `json:"steps,omitempty"`
 	// Requests are what one job's requests are made of, by contestant; of the last run.
 	Requests map[string]map[string]int `json:"requests,omitempty"`
+}
+
+// Step is a part of a run, in seconds: when it began, since the run began, and how long it took. Steps may overlap.
+type Step struct {
+	Name    string  `json:"name"`
+	Start   float64 `json:"start"`
+	Seconds float64 `json:"seconds"`
+}
+
+// MedianRun returns the index of the run whose value is the median of at least one; of an even number, the smaller of the two in the middle.
+func MedianRun(values []Value) int {
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a].Value, values[b].Value) })
+	return order[(len(order)-1)/2]
 }
 
 // NewCase returns the table row for the values of each contestant's runs; ours is the name of our contestant.

@@ -19,6 +19,18 @@ func values(all ...float64) []Value {
 	return some
 }
 
+// TestMedianRun: the run is the one that Summarize has the median of; of an even number, the smaller one in the middle.
+func TestMedianRun(t *testing.T) {
+	for _, test := range []struct {
+		values []Value
+		want   int
+	}{{values(5), 0}, {values(3, 1, 2), 2}, {values(4, 1, 3, 2), 3}, {values(1, 1, 1), 1}} {
+		if got := MedianRun(test.values); got != test.want {
+			t.Errorf("the median run of %v is %d, want %d", test.values, got, test.want)
+		}
+	}
+}
+
 func TestSummarize(t *testing.T) {
 	tests := map[string]struct {
 		values []Value

@@ -148,6 +148,11 @@ func (f *field) runJob(ctx context.Context, job *kubeflow.MPIJob) (took times, e
 		return took, err
 	}
 	defer stop()
+	observed, stopObserving, err := f.observe(ctx, false)
+	if err != nil {
+		return took, err
+	}
+	defer stopObserving()
 	start := time.Now()
 	if err := f.Client.Create(ctx, job); err != nil {
 		return took, fmt.Errorf("create MPIJob %s: %w", job.Name, err)
@@ -185,6 +190,14 @@ func (f *field) runJob(ctx context.Context, job *kubeflow.MPIJob) (took times, e
 	if took.pods, err = created(start); err != nil {
 		return took, err
 	}
+	var reported launch
+	if job.Spec.SSHAuthMountPath == "" {
+		// The agent started the ranks.
+		if reported, err = f.launchOf(ctx, job); err != nil {
+			return took, err
+		}
+	}
+	took.steps = observed.steps(start, start.Add(took.first), reported)
 	if err := f.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		return took, fmt.Errorf("delete MPIJob %s: %w", job.Name, err)
 	}

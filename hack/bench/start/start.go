@@ -113,7 +113,7 @@ func Run(ctx context.Context, settings Settings) (results Results, err error) {
 	if err != nil {
 		return results, err
 	}
-	values := measurements{}
+	values := measurements{values: map[string]map[string][]report.Value{}, steps: map[string]map[string][][]report.Step{}}
 	if err := settings.measureMPIJobs(ctx, f, chosen, values); err != nil {
 		return results, err
 	}
@@ -130,20 +130,39 @@ func Run(ctx context.Context, settings Settings) (results Results, err error) {
 	}
 	for _, name := range chosen {
 		if _, skipped := results.Skipped[name]; !skipped {
-			results.Cases = append(results.Cases, report.NewCase(name, "s", Ours, values[name]))
+			results.Cases = append(results.Cases, values.newCase(name))
 		}
 	}
 	return results, nil
 }
 
-// measurements are the values of contestants by the names of cases.
-type measurements map[string]map[string][]report.Value
+// measurements are those of contestants by the names of cases.
+type measurements struct {
+	values map[string]map[string][]report.Value
+	// steps are the parts of the runs that values are of.
+	steps map[string]map[string][][]report.Step
+}
 
-func (m measurements) add(name, who string, value time.Duration) {
-	if m[name] == nil {
-		m[name] = map[string][]report.Value{}
+func (m measurements) add(name, who string, value time.Duration, steps []report.Step) {
+	if m.values[name] == nil {
+		m.values[name], m.steps[name] = map[string][]report.Value{}, map[string][][]report.Step{}
 	}
-	m[name][who] = append(m[name][who], report.Value{Value: value.Seconds()})
+	m.values[name][who] = append(m.values[name][who], report.Value{Value: value.Seconds()})
+	m.steps[name][who] = append(m.steps[name][who], steps)
+}
+
+// newCase returns the medians of a case, with the parts of each contestant's median run.
+func (m measurements) newCase(name string) report.Case {
+	c := report.NewCase(name, "s", Ours, m.values[name])
+	for who, runs := range m.steps[name] {
+		if steps := runs[report.MedianRun(m.values[name][who])]; len(steps) > 0 {
+			if c.Steps == nil {
+				c.Steps = map[string][]report.Step{}
+			}
+			c.Steps[who] = steps
+		}
+	}
+	return c
 }
 
 // contestants are those of the cases of MPIJobs, in the order of their turns.
@@ -165,8 +184,8 @@ func (s Settings) measureMPIJobs(ctx context.Context, f *field, chosen []string,
 			continue
 		}
 		err := s.measure(ctx, f, firstLine(workers), workers, s.contestants(), func(who string, took times) {
-			values.add(firstLine(workers), who, took.first)
-			values.add(end(workers), who, took.end)
+			values.add(firstLine(workers), who, took.first, took.steps)
+			values.add(end(workers), who, took.end, nil)
 		})
 		if err != nil {
 			return err
@@ -189,7 +208,7 @@ func (s Settings) measureCold(ctx context.Context, f *field, values measurements
 	}
 	f.cold = images
 	err = s.measure(ctx, f, name, endSize, s.contestants(), func(who string, took times) {
-		values.add(name, who, took.first)
+		values.add(name, who, took.first, took.steps)
 	})
 	f.cold = nil
 	return errors.Join(err, images.close())
@@ -221,9 +240,9 @@ func (s Settings) measureTrainJobs(ctx context.Context, f *field, values measure
 		case Ours:
 			who = MPIJob
 		}
-		values.add(firstLineTrainJob, who, took.first)
-		values.add(podsTrainJob, who, took.pods)
-		values.add(endTrainJob, who, took.end)
+		values.add(firstLineTrainJob, who, took.first, took.steps)
+		values.add(podsTrainJob, who, took.pods, nil)
+		values.add(endTrainJob, who, took.end, nil)
 	})
 }
 
@@ -250,4 +269,6 @@ type times struct {
 	pods time.Duration
 	// first is from the creation of the job until its first line, end from its last line until its success is observed.
 	first, end time.Duration
+	// steps are the parts of first, if they were observed.
+	steps []report.Step
 }

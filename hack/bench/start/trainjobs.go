@@ -157,6 +157,11 @@ func (f *field) runTrainJob(ctx context.Context, runtimeName string, nodes int) 
 		return took, err
 	}
 	defer stop()
+	observed, stopObserving, err := f.observe(ctx, true)
+	if err != nil {
+		return took, err
+	}
+	defer stopObserving()
 	start := time.Now()
 	if err := f.Client.Create(ctx, job); err != nil {
 		return took, fmt.Errorf("create TrainJob %s: %w", job.GetName(), err)
@@ -179,6 +184,13 @@ func (f *field) runTrainJob(ctx context.Context, runtimeName string, nodes int) 
 	if took.pods, err = created(start); err != nil {
 		return took, err
 	}
+	var reported launch
+	if runtimeName == agentRuntime {
+		if reported, err = f.launchOf(ctx, job); err != nil {
+			return took, err
+		}
+	}
+	took.steps = observed.steps(start, start.Add(took.first), reported)
 	if err := f.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		return took, fmt.Errorf("delete TrainJob %s: %w", job.GetName(), err)
 	}
