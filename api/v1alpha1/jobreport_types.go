@@ -347,7 +347,8 @@ type Trace struct {
 	Parent string `json:"parent,omitempty"`
 }
 
-// Startup is how long the parts of a start took. Kubernetes reports the times of pods in whole seconds.
+// Startup is how long the parts of a start took. Kubernetes reports the times of pods in whole seconds. Those of Launch, Connected,
+// MPIInit and FirstLine are exact, once the launcher has ended.
 type Startup struct {
 	// since is when the first of the pods was created.
 	Since metav1.Time `json:"since"`
@@ -384,10 +385,11 @@ type StartupStep struct {
 
 // StartupStepName is a part of a start. Admission lasts until the first pod was created, and PodsCreated until the last one
 // was. Steps of each pod are Scheduled (until it has a node), Volumes (until its volumes are mounted and its network is set
-// up), InitContainers, Containers (until images are pulled and the main container has started), and Ready. Connected lasts
+// up), InitContainers, Containers (until images are pulled and the main container has started), and Ready. Launch is the time from
+// the start of the launcher's command until MPI begins to connect to workers. Connected lasts
 // until the launcher is connected to all workers, and MPIInit until the first rank runs on the slowest worker. FirstLine is
 // the time from the start of the launcher's container until its first line of output.
-// +kubebuilder:validation:Enum=Admission;PodsCreated;Scheduled;Volumes;InitContainers;Containers;Ready;Connected;MPIInit;FirstLine
+// +kubebuilder:validation:Enum=Admission;PodsCreated;Scheduled;Volumes;InitContainers;Containers;Ready;Launch;Connected;MPIInit;FirstLine
 type StartupStepName string
 
 // The parts of a start.
@@ -399,6 +401,7 @@ const (
 	StepInitContainers StartupStepName = "InitContainers"
 	StepContainers     StartupStepName = "Containers"
 	StepReady          StartupStepName = "Ready"
+	StepLaunch         StartupStepName = "Launch"
 	StepConnected      StartupStepName = "Connected"
 	StepMPIInit        StartupStepName = "MPIInit"
 	StepFirstLine      StartupStepName = "FirstLine"

@@ -46,6 +46,15 @@ func token(key []byte, webhook string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
+// Sign returns the signature of a text, which all replicas agree on; empty until the key is known. It is none of a webhook's tokens.
+func (c *Certificate) Sign(text string) string {
+	key := c.key.Load()
+	if key == nil || len(*key) < callerKeySize {
+		return ""
+	}
+	return token(*key, "sign\n"+text)
+}
+
 // secretPath is where a webhook is called; "" for one that is not served.
 func secretPath(key []byte, webhook string) string {
 	if !slices.Contains(webhooks, webhook) {

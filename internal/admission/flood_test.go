@@ -39,8 +39,10 @@ type noGangs struct{}
 
 func (noGangs) Check(mpi.Job) (field.ErrorList, []string) { return nil, nil }
 func (noGangs) Gates(mpi.Job) bool                        { return false }
-func (noGangs) HasAdmitted(mpi.Job) bool                  { return false }
-func (noGangs) MayGetNodes() bool                         { return false }
+func (noGangs) HasAdmitted(mpi.Job, string, time.Time) bool {
+	return false
+}
+func (noGangs) MayGetNodes() bool { return false }
 
 // review is a request of the API server about a job as large as it takes: 3 MiB, of variables, which take the most memory.
 func review(t *testing.T) []byte {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,8 +33,8 @@ type Gangs interface {
 	Check(job mpi.Job) (field.ErrorList, []string)
 	// Gates reports whether the pods of a job that another controller runs are held back until all of them fit.
 	Gates(job mpi.Job) bool
-	// HasAdmitted reports whether this process has reserved room for all pods of such a job, and they may be created.
-	HasAdmitted(job mpi.Job) bool
+	// HasAdmitted reports whether an annotation states that such a job may have all of its pods (mpi.AnnotationAdmitted).
+	HasAdmitted(job mpi.Job, annotation string, now time.Time) bool
 	// MayGetNodes reports whether a cluster autoscaler may add nodes.
 	MayGetNodes() bool
 }

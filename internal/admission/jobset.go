@@ -61,11 +61,12 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 	if used != nil {
 		converted := trainjob.Convert(job, *used)
 		addressWait, cores = converted.Gang.AddressWait(), converted.WorkerCores()
-		if refusal := meetSite(ctx, live, settings, converted, jobSet); refusal != nil {
+		admitted, refusal := meetSite(ctx, live, settings, converted, jobSet)
+		if refusal != nil {
 			return *refusal
 		}
 		// A user can write the ConfigMap with the runtime that Trainer has stored.
-		setGate(jobSet, gangs, trainjob.Convert(job, *cmp.Or(now, used)))
+		setGate(jobSet, gangs, trainjob.Convert(job, *cmp.Or(now, used)), admitted)
 	}
 	if err := trainjob.Wire(jobSet.Object, job, settings.ClusterDomain); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -98,24 +99,25 @@ func requireEncryption(ctx context.Context, c *cluster.Cluster, settings plan.Se
 }
 
 // meetSite has a new JobSet meet what the administrator requires of all jobs besides encryption: isolation and the type of SSH keys. It
-// returns the refusal of one that cannot yet.
-func meetSite(ctx context.Context, live client.Reader, settings plan.Settings, job mpi.Job, jobSet *unstructured.Unstructured) *admission.Response {
-	if err := awaitObjects(ctx, live, job, settings); err != nil {
-		return new(admission.Errored(http.StatusServiceUnavailable, err))
+// returns what its NetworkPolicy states of its admission, and the refusal of one that cannot yet.
+func meetSite(ctx context.Context, live client.Reader, settings plan.Settings, job mpi.Job, jobSet *unstructured.Unstructured) (admitted string, refusal *admission.Response) {
+	policy, err := awaitObjects(ctx, live, job, settings)
+	if err != nil {
+		return "", new(admission.Errored(http.StatusServiceUnavailable, err))
 	}
 	if plan.ReplacesKeys(job, settings) {
 		trainjob.UseKeys(jobSet.Object, job.KeysName())
 	}
-	return nil
+	return policy.Annotations[mpi.AnnotationAdmitted], nil
 }
 
-// setGate holds back the pods of a new JobSet, or not. The gate is open from the start if room is reserved for all pods: JobSet then
-// creates its Jobs once, and does not resume them.
-func setGate(jobSet *unstructured.Unstructured, gangs Gangs, job mpi.Job) {
+// setGate holds back the pods of a new JobSet, or not. The gate is open from the start if room is reserved for all pods, as the job's
+// NetworkPolicy states: JobSet then creates its Jobs once, and does not resume them.
+func setGate(jobSet *unstructured.Unstructured, gangs Gangs, job mpi.Job, admitted string) {
 	switch {
 	case !gangs.Gates(job):
 		trainjob.Ungate(jobSet.Object)
-	case gangs.HasAdmitted(job):
+	case gangs.HasAdmitted(job, admitted, time.Now()):
 		trainjob.OpenGate(jobSet.Object)
 	default:
 		trainjob.Gate(jobSet.Object)
@@ -177,20 +179,20 @@ func ownerJob(ctx context.Context, live client.Reader, namespace string, owner m
 const objectsTimeout = 5 * time.Second
 
 // awaitObjects waits until the objects exist that the operator creates for a TrainJob, so that none of its pods runs without its
-// NetworkPolicy or waits for its SSH keys. Trainer tries again after an error.
-func awaitObjects(ctx context.Context, live client.Reader, job mpi.Job, settings plan.Settings) error {
+// NetworkPolicy or waits for its SSH keys. It returns the NetworkPolicy, empty if there is none. Trainer tries again after an error.
+func awaitObjects(ctx context.Context, live client.Reader, job mpi.Job, settings plan.Settings) (policy networkingv1.NetworkPolicy, err error) {
 	ctx, cancel := context.WithTimeout(ctx, objectsTimeout)
 	defer cancel()
 	if plan.Isolates(job, settings) {
-		if err := await(ctx, live, job, "NetworkPolicy", job.PolicyName(), &networkingv1.NetworkPolicy{}); err != nil {
-			return err
+		if err := await(ctx, live, job, "NetworkPolicy", job.PolicyName(), &policy); err != nil {
+			return policy, err
 		}
 	}
 	if plan.ReplacesKeys(job, settings) {
 		keys := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}}
-		return await(ctx, live, job, "Secret", job.KeysName(), keys)
+		return policy, await(ctx, live, job, "Secret", job.KeysName(), keys)
 	}
-	return nil
+	return policy, nil
 }
 
 // await waits until an object of a TrainJob exists, or the context ends.

@@ -133,30 +133,39 @@ type allGangs struct{ noGangs }
 
 func (allGangs) Gates(job mpi.Job) bool { return job.Gated }
 
-// admittingGangs has reserved room for the pods of all jobs.
+// admittingGangs takes one annotation for the statement that a job may have its pods.
 type admittingGangs struct{ allGangs }
 
-func (admittingGangs) HasAdmitted(mpi.Job) bool { return true }
+func (admittingGangs) HasAdmitted(job mpi.Job, annotation string, _ time.Time) bool {
+	return job.Name == "pi" && annotation == "stated"
+}
 
 // TestGateOfANewJobSet: a JobSet for whose pods room is reserved is not suspended, unless its TrainJob is.
 func TestGateOfANewJobSet(t *testing.T) {
 	for name, test := range map[string]struct {
 		gangs     Gangs
+		stated    string
 		suspended bool
 		gate      string
 		suspends  bool
 	}{
-		"nothing holds it back":       {gangs: noGangs{}},
-		"it waits":                    {gangs: allGangs{}, gate: mpi.GateClosed, suspends: true},
-		"room is reserved":            {gangs: admittingGangs{}, gate: mpi.GateOpen},
+		"nothing holds it back":       {gangs: noGangs{}, stated: "stated"},
+		"it waits":                    {gangs: allGangs{}, stated: "stated", gate: mpi.GateClosed, suspends: true},
+		"nothing is stated":           {gangs: admittingGangs{}, gate: mpi.GateClosed, suspends: true},
+		"something else is stated":    {gangs: admittingGangs{}, stated: "forged", gate: mpi.GateClosed, suspends: true},
+		"room is reserved":            {gangs: admittingGangs{}, stated: "stated", gate: mpi.GateOpen},
 		"its TrainJob is suspended":   {gangs: allGangs{}, suspended: true, gate: mpi.GateSuspended},
-		"it is, and room is reserved": {gangs: admittingGangs{}, suspended: true, gate: mpi.GateSuspended},
+		"it is, and room is reserved": {gangs: admittingGangs{}, stated: "stated", suspended: true, gate: mpi.GateSuspended},
 	} {
 		jobSet, job, used := jobSetOf(t)
+		policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "pi.trainjob", Annotations: map[string]string{mpi.AnnotationAdmitted: test.stated},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: trainjob.GroupVersion.String(), Kind: trainjob.Kind, Name: "pi", UID: "u", Controller: new(true)}},
+		}}
 		if test.suspended {
 			jobSet.Object["spec"].(map[string]any)["suspend"] = true
 		}
-		answer := wire(t, plan.Settings{}, test.gangs, jobSet, job, used)
+		answer := wire(t, plan.Settings{NetworkPolicies: true}, test.gangs, jobSet, job, used, policy)
 		patch, err := json.Marshal(answer.Patches)
 		if err != nil || !answer.Allowed {
 			t.Fatalf("%s: the answer is %+v (%v)", name, answer, err)

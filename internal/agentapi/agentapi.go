@@ -123,6 +123,8 @@ type Summary struct {
 	// Through are the hosts on which processes of a session on this worker started processes, and those behind them: above 64
 	// hosts, Open MPI's daemons start others. Only workers report it. It is not part of termination messages.
 	Through []HostUse `json:"through,omitempty"`
+	// Started is when the launcher's command was started, in milliseconds since 1970; 0 if that is unknown. Only launchers report it.
+	Started int64 `json:"started,omitempty"`
 	// ConnectSeconds is the time from the first attempt to connect to a host until all hosts that MPI uses were
 	// connected; 0 if they never were. Only launchers report it.
 	ConnectSeconds float64 `json:"connectSeconds,omitempty"`

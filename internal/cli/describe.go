@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,7 +43,7 @@ address of complete logs in a bucket: anyone who has it can read them. Run logs 
 		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 	}
 	c.Flags().IntVar(&o.lines, "lines", 20, "Number of last log lines to show of a failed job")
-	c.Flags().BoolVar(&o.all, "all", false, "Show all pods and events of a healthy job, and not only some")
+	c.Flags().BoolVar(&o.all, "all", false, "Show all pods and events of a healthy job, and not only some, and draw the parts of its start")
 	o.output = addOutput(c)
 	return c
 }
@@ -100,7 +101,12 @@ func (o *describeOptions) printText(job jobs.Job) error {
 		s.pods(status, mostPods)
 		s.timeline(status, mostEvents)
 	}
-	s.fields("RESOURCES", o.resources(job))
+	var drawn []string
+	if o.all {
+		drawn = s.drawStartup(job)
+	}
+	s.fields("RESOURCES", o.resources(job, len(drawn) > 0))
+	s.lines("START-UP", drawn)
 	return s.err
 }
 
@@ -111,8 +117,8 @@ func (s *describePrinter) estimate(job jobs.Job) {
 	}
 }
 
-// resources returns what the job requests, and what it has used.
-func (o *describeOptions) resources(job jobs.Job) [][2]string {
+// resources returns what the job requests, and what it has used. isDrawn is whether its start is shown in full elsewhere.
+func (o *describeOptions) resources(job jobs.Job, isDrawn bool) [][2]string {
 	status, pods := job.Status(), job.PodSummary()
 	var queue, connections, created, startUp, attempts, traceID string
 	if written, err := job.Written(); err == nil {
@@ -125,7 +131,9 @@ func (o *describeOptions) resources(job jobs.Job) [][2]string {
 	if start := status.StartTime; start != nil {
 		created = cmp.Or(created, jobs.Since(*start, o.Now())+" ago"+job.CreatorText()) + ", " + start.UTC().Format(time.RFC1123)
 	}
-	if startUp = startup.Text(status.Startup); startUp == "" && status.MPI.ConnectMilliseconds > 0 {
+	if startUp = startup.Text(status.Startup); isDrawn {
+		startUp, _, _ = strings.Cut(startUp, ":")
+	} else if startUp == "" && status.MPI.ConnectMilliseconds > 0 {
 		m := status.MPI
 		startUp = fmt.Sprintf("%d ms to connect to all workers, %d ms to start ranks", m.ConnectMilliseconds, m.InitMilliseconds)
 	}

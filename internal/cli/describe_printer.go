@@ -15,6 +15,7 @@ import (
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/logstream"
 	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/startup"
 )
 
 // describePrinter prints a job's report: its state, the cause, what to do, then the figures.
@@ -183,6 +184,23 @@ func clock(at, now time.Time) string {
 		return at.Local().Format(time.TimeOnly)
 	}
 	return at.Local().Format("Jan _2 " + time.TimeOnly)
+}
+
+// drawStartup returns the lines of the waterfall of a job's start; none if there is no room for it.
+func (p *describePrinter) drawStartup(job jobs.Job) []string {
+	const usual = 100
+	return startup.Waterfall(job.Status().Startup, cmp.Or(p.width(), usual)-len("  "))
+}
+
+// lines prints lines below a title.
+func (p *describePrinter) lines(title string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	p.heading(title)
+	for _, line := range lines {
+		p.line("  %s", line)
+	}
 }
 
 // fields prints named values that are not empty.

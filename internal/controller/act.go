@@ -32,7 +32,7 @@ func (r *reconciler) act(ctx context.Context, g gathered, d decision) (acted, er
 	if err := r.changeWorkload(ctx, g, d.turn); err != nil {
 		return a, asOutdated(err)
 	}
-	r.gangs.recordAdmission(g.job, d.seen, d.out)
+	r.gangs.addAdmission(g.job, d.seen, d.out, d.plan)
 	var err, reported error
 	evicts := d.seen.Gang != nil && d.seen.Gang.Evict
 	if evicts {

@@ -3,22 +3,24 @@ package controller
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -29,6 +31,7 @@ import (
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/plan"
 	"opendatahub.io/mpijob/internal/report"
 	"opendatahub.io/mpijob/internal/reporting"
 )
@@ -60,8 +63,8 @@ type Gangs struct {
 	autoscaled func() bool
 	// never has, for each job that no nodes can hold, since when.
 	never jobTimes
-	// admitted are the jobs of other controllers whose pods may be created although nothing holds them back yet.
-	admitted admissions
+	// sign returns the signature of a text that all replicas of the operator agree on; empty if there is none yet.
+	sign func(text string) string
 }
 
 // jobTimes has a time for each job of which something is so.
@@ -88,44 +91,9 @@ func (n *jobTimes) of(job mpi.ID, is bool, now time.Time) time.Time {
 	return since
 }
 
-// admissionAge is how long a decision about a job counts whose gate does not exist yet. Trainer creates it within a second. Later,
-// the job is decided on again once it has its gate.
-const admissionAge = 10 * time.Second
-
-// admissions are decisions that pods may be created, made before the gate exists that would hold them back.
-type admissions struct {
-	mu   sync.Mutex
-	jobs map[mpi.ID]admitted
-}
-
-// admitted is a job whose pods may be created, and when that was decided.
-type admitted struct {
-	uid        types.UID
-	generation int64
-	at         time.Time
-}
-
-// set records whether the pods of a job may be created.
-func (a *admissions) set(job mpi.Job, may bool, now time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !may {
-		delete(a.jobs, job.ID())
-		return
-	}
-	if a.jobs == nil {
-		a.jobs = map[mpi.ID]admitted{}
-	}
-	a.jobs[job.ID()] = admitted{uid: job.UID, generation: job.Generation, at: now}
-}
-
-// has reports whether the pods of a job as it is may be created.
-func (a *admissions) has(job mpi.Job, now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	decided, known := a.jobs[job.ID()]
-	return known && decided.uid == job.UID && decided.generation == job.Generation && now.Sub(decided.at) < admissionAge
-}
+// admissionAge is how long a decision about a job counts whose gate does not exist yet. Trainer creates it within a second. Later, the job
+// is decided on again once it has its gate.
+const admissionAge = 3 * time.Second
 
 // podGroups are those of one API.
 type podGroups struct {
@@ -421,17 +389,46 @@ func (g *Gangs) Gates(job mpi.Job) bool {
 	return job.External && job.Gated && (isPlaced || job.WaitsForQuota())
 }
 
-// HasAdmitted reports whether all pods of a job have room, that is reserved for them, before its gate exists: the gate can be created
-// open. Only the process that decides knows it, shortly after it has decided.
-func (g *Gangs) HasAdmitted(job mpi.Job) bool { return g.admitted.has(job, clock.RealClock{}.Now()) }
+// HasAdmitted reports whether an annotation states that a job may have all of its pods, as the leader has just decided
+// (mpi.AnnotationAdmitted). The gate is then created open.
+func (g *Gangs) HasAdmitted(job mpi.Job, annotation string, now time.Time) bool {
+	text, _, _ := strings.Cut(annotation, ".")
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return false
+	}
+	decided := time.Unix(seconds, 0)
+	stated := g.stateAdmission(job, decided)
+	return stated != "" && hmac.Equal([]byte(stated), []byte(annotation)) && decided.Before(now.Add(time.Second)) && now.Sub(decided) < admissionAge+time.Second
+}
 
-// recordAdmission records the decision about a job that another controller has yet to create a gate for. Its reservations are made.
-func (g *Gangs) recordAdmission(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome) {
-	if !job.External {
+// stateAdmission returns the annotation that states a decision; empty if nothing can be signed yet. Users can write NetworkPolicies, so that
+// it is signed.
+func (g *Gangs) stateAdmission(job mpi.Job, decided time.Time) string {
+	if g.sign == nil {
+		return ""
+	}
+	at := strconv.FormatInt(decided.Unix(), 10)
+	signature := g.sign(strings.Join([]string{mpi.AnnotationAdmitted, job.ID().String(), string(job.UID), strconv.FormatInt(job.Generation, 10), at}, "\n"))
+	if signature == "" {
+		return ""
+	}
+	return at + "." + signature
+}
+
+// addAdmission adds the decision that the pods of a job may be created to its NetworkPolicy, if that is created before the job has a gate:
+// the webhook of the gate waits for it, in any replica. The job's reservations are made.
+func (g *Gangs) addAdmission(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, planned plan.Plan) {
+	if !job.External || !job.Gated || seen.Gate != nil || !out.PodsMayStart || out.Finish != nil || job.Lifecycle.Suspended {
 		return
 	}
-	may := job.Gated && seen.Gate == nil && out.PodsMayStart && out.Finish == nil && !job.Lifecycle.Suspended
-	g.admitted.set(job, may, clock.RealClock{}.Now())
+	for _, object := range planned.Base {
+		if policy, is := object.(*networkingv1.NetworkPolicy); is && policy.UID == "" {
+			if stated := g.stateAdmission(job, seen.Now); stated != "" {
+				metav1.SetMetaDataAnnotation(&policy.ObjectMeta, mpi.AnnotationAdmitted, stated)
+			}
+		}
+	}
 }
 
 // MayGetNodes reports whether a cluster autoscaler may add nodes.
@@ -445,7 +442,6 @@ func (g *Gangs) placesByDefault() bool {
 // forget drops what is kept of a job that is gone.
 func (g *Gangs) forget(job mpi.ID) {
 	g.never.of(job, false, time.Time{})
-	g.admitted.set(mpi.Job{Kind: job.Kind, Namespace: job.Namespace, Name: job.Name}, false, time.Time{})
 	g.leave(job)
 }
 

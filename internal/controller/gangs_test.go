@@ -1,10 +1,13 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -12,6 +15,7 @@ import (
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/plan"
 )
 
 // TestPastOf: the time that a job waited for quota does not count as a wait for places, which its user can limit.
@@ -128,38 +132,60 @@ func TestHasAdmitted(t *testing.T) {
 	admits := jobstate.Outcome{PodsMayStart: true}
 	for name, test := range map[string]struct {
 		decided func(*mpi.Job)
-		seen    jobstate.Observed
+		gate    *jobstate.Gate
 		out     jobstate.Outcome
+		policy  networkingv1.NetworkPolicy
 		asked   func(*mpi.Job)
-		then    func(*Gangs, mpi.Job)
+		after   time.Duration
+		key     string
 		want    bool
 	}{
-		"it fits":                        {out: admits, want: true},
-		"it waits":                       {},
-		"it has a gate already":          {out: admits, seen: jobstate.Observed{Gate: &jobstate.Gate{Closed: true}}},
-		"it is suspended":                {out: admits, decided: func(j *mpi.Job) { j.Lifecycle.Suspended = true }},
-		"it has ended":                   {out: jobstate.Outcome{PodsMayStart: true, Finish: &mpi.Finish{}}},
-		"its pods cannot be held back":   {out: admits, decided: func(j *mpi.Job) { j.Gated = false }},
-		"it was changed since":           {out: admits, asked: func(j *mpi.Job) { j.Generation++ }},
-		"another one of the same name":   {out: admits, asked: func(j *mpi.Job) { j.UID = "other" }},
-		"another one":                    {out: admits, asked: func(j *mpi.Job) { j.Name = "other" }},
-		"it was put back since":          {out: admits, then: func(g *Gangs, j mpi.Job) { g.recordAdmission(j, jobstate.Observed{}, jobstate.Outcome{}) }},
-		"it was deleted since":           {out: admits, then: func(g *Gangs, j mpi.Job) { g.forget(j.ID()) }},
-		"the decision is of another day": {out: admits, then: func(g *Gangs, j mpi.Job) { g.admitted.set(j, true, time.Now().Add(-admissionAge)) }},
+		"it fits":                         {out: admits, after: admissionAge, want: true},
+		"the clocks differ a little":      {out: admits, after: -time.Second / 2, want: true},
+		"it waits":                        {},
+		"it has a gate already":           {out: admits, gate: &jobstate.Gate{Closed: true}},
+		"it is suspended":                 {out: admits, decided: func(j *mpi.Job) { j.Lifecycle.Suspended = true }},
+		"it has ended":                    {out: jobstate.Outcome{PodsMayStart: true, Finish: &mpi.Finish{}}},
+		"its pods cannot be held back":    {out: admits, decided: func(j *mpi.Job) { j.Gated = false }},
+		"it is of the operator itself":    {out: admits, decided: func(j *mpi.Job) { j.External = false }},
+		"its policy exists":               {out: admits, policy: networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{UID: "p"}}},
+		"it was changed since":            {out: admits, asked: func(j *mpi.Job) { j.Generation++ }},
+		"another one of the same name":    {out: admits, asked: func(j *mpi.Job) { j.UID = "other" }},
+		"another one":                     {out: admits, asked: func(j *mpi.Job) { j.Name = "other" }},
+		"the decision is old":             {out: admits, after: admissionAge + 2*time.Second},
+		"the decision is of the future":   {out: admits, after: -time.Minute},
+		"somebody else signed it":         {out: admits, key: "forged"},
+		"no replica has a key at present": {out: admits, key: "none"},
 	} {
-		g := &Gangs{setting: gang.Auto, embedded: idleScheduler{}}
-		change := func(f func(*mpi.Job)) mpi.Job {
-			if f == nil {
-				return mpitest.Job(2, gated)
+		t.Run(name, func(t *testing.T) {
+			signing := func(key string) *Gangs {
+				return &Gangs{sign: func(text string) string {
+					if key == "none" {
+						return ""
+					}
+					return key + text
+				}}
 			}
-			return mpitest.Job(2, gated, f)
-		}
-		g.recordAdmission(change(test.decided), test.seen, test.out)
-		if test.then != nil {
-			test.then(g, change(nil))
-		}
-		if got := g.HasAdmitted(change(test.asked)); got != test.want {
-			t.Errorf("%s: %t", name, got)
-		}
+			change := func(f func(*mpi.Job)) mpi.Job {
+				if f == nil {
+					return mpitest.Job(2, gated)
+				}
+				return mpitest.Job(2, gated, f)
+			}
+			policy := test.policy
+			key := cmp.Or(test.key, "key")
+			seen := jobstate.Observed{Now: mpitest.Now, Gate: test.gate}
+			signing(key).addAdmission(change(test.decided), seen, test.out, plan.Plan{Base: []plan.Object{&corev1.ConfigMap{}, &policy}})
+			asked := signing("key")
+			if key == "none" {
+				asked = signing(key)
+			}
+			if got := asked.HasAdmitted(change(test.asked), policy.Annotations[mpi.AnnotationAdmitted], mpitest.Now.Add(test.after)); got != test.want {
+				t.Errorf("%q: %t", policy.Annotations, got)
+			}
+		})
+	}
+	if (&Gangs{}).HasAdmitted(mpitest.Job(2, gated), "1.", time.Unix(1, 0)) {
+		t.Error("an operator without a key takes an annotation without a signature")
 	}
 }

@@ -37,6 +37,8 @@ type Options struct {
 	GangScheduling string
 	// Autoscaler is whether a cluster autoscaler may add nodes (AutoscalerAuto); empty is AutoscalerAuto.
 	Autoscaler string
+	// Sign returns the signature of a text that all replicas agree on; empty if there is none yet. nil: there is never one.
+	Sign func(text string) string
 	// Tracing sends the traces of reconciles; nil sends none.
 	Tracing *tracing.Tracing
 }
@@ -70,7 +72,7 @@ func Add(ctx context.Context, m manager.Manager, config *rest.Config, options Op
 	if err != nil {
 		return nil, err
 	}
-	gangs.embedded, gangs.autoscaled = embedded, scaler.isPresent
+	gangs.embedded, gangs.autoscaled, gangs.sign = embedded, scaler.isPresent, options.Sign
 	if gangs.placesByDefault() {
 		// Not for the first job: that would wait for it.
 		err := m.Add(manager.RunnableFunc(func(context.Context) error { embedded.Start(); return nil }))

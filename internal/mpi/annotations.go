@@ -199,6 +199,10 @@ func annotations() []Annotation {
 			Description: "Holds back the pods of a TrainJob until all of them fit.",
 		},
 		{
+			Name: AnnotationAdmitted, SetBy: setByOperator, On: []string{"NetworkPolicy"}, Values: "a time and a signature",
+			Description: "States that all pods of a TrainJob had room when its NetworkPolicy was created: its JobSet is then [created without being suspended](decisions/0062-gates-that-are-created-open.md).",
+		},
+		{
 			Name: AnnotationTemplate, SetBy: setByOperator, On: []string{"Job"}, Values: "a digest",
 			Description: "Identifies the pod template of a launcher.",
 		},

@@ -107,6 +107,10 @@ const (
 	GateOpen       = "open"
 )
 
+// AnnotationAdmitted on the NetworkPolicy of a TrainJob states that its pods may be created, when that was decided before its JobSet
+// exists: the time in seconds since 1970 and a signature of the operator.
+const AnnotationAdmitted = Group + "/admitted"
+
 // AnnotationWaitForQuota on a job, with the value "true", makes the job wait while the namespace's quota has no room for
 // all of its pods. Without it, such a job is rejected on creation.
 const AnnotationWaitForQuota = Group + "/wait-for-quota"

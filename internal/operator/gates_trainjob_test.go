@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -299,6 +301,84 @@ func TestOpenGateIsClosed(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// serveJobSets has the API server ask the operator of this process about JobSets, at a port.
+func (s trainerServer) serveJobSets(t *testing.T, port int) {
+	t.Helper()
+	for _, object := range webhookObjects(t) {
+		switch of := object.(type) {
+		case *corev1.Service:
+			of.Namespace, of.Spec = "mpijob-system", corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"}
+			s.create(t, of)
+		case *admissionv1.MutatingWebhookConfiguration:
+			of.Webhooks = slices.DeleteFunc(of.Webhooks, func(w admissionv1.MutatingWebhook) bool { return !strings.HasPrefix(w.Name, "jobset.") })
+			of.Webhooks[0].ClientConfig.Service.Port = new(int32(port))
+			s.create(t, of)
+		case *admissionv1.ValidatingWebhookConfiguration:
+			// The operator adds its certificate.
+			of.Webhooks = nil
+			s.create(t, of)
+		}
+	}
+}
+
+// TestWebhookOpensTheGate: the JobSet of a TrainJob whose pods fit is not suspended when it is created. That of one that does not fit is.
+func TestWebhookOpensTheGate(t *testing.T) {
+	t.Parallel()
+	server := newTrainerServer(t)
+	server.node(t, "one")
+	server.runtime(t, "mpi")
+	port := freePort(t)
+	server.serveJobSets(t, port)
+	defer server.start(t, func(o *operator.Options) { o.WebhookPort, o.NetworkPolicies = port, true })()
+	// create does what Trainer does: it tries again until the operator has answered.
+	create := func(name string) (job, set *unstructured.Unstructured) {
+		job = trainjob.New()
+		job.SetNamespace("default")
+		job.SetName(name)
+		job.Object["spec"] = map[string]any{
+			"runtimeRef": map[string]any{"apiGroup": trainjob.GroupVersion.Group, "kind": trainjob.RuntimeKind, "name": "mpi"},
+			"trainer":    map[string]any{"numNodes": int64(3), "command": []any{"mpirun"}, "resourcesPerNode": map[string]any{"requests": map[string]any{"cpu": "2"}}},
+		}
+		server.create(t, job)
+		eventually(t, "the JobSet of "+name+" is created", func() error {
+			set = &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"suspend": false}}}
+			set.SetGroupVersionKind(trainjob.JobSetKind)
+			set.SetNamespace("default")
+			set.SetName(name)
+			set.SetAnnotations(map[string]string{mpi.AnnotationImplementation: "OpenMPI"})
+			set.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(job, job.GroupVersionKind())})
+			return server.client.Create(t.Context(), set)
+		})
+		return job, set
+	}
+	isSuspended := func(set *unstructured.Unstructured) bool {
+		suspended, _, _ := unstructured.NestedBool(set.Object, "spec", "suspend")
+		return suspended
+	}
+	// No job is admitted in the first two seconds.
+	warm, set := create("warm")
+	eventually(t, "the first job may have its pods", func() error {
+		if err := server.client.Get(t.Context(), client.ObjectKeyFromObject(set), set); err != nil || isSuspended(set) {
+			return fmt.Errorf("it is suspended (%w)", err)
+		}
+		return nil
+	})
+	for _, object := range []client.Object{warm, set} {
+		if err := server.client.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(time.Second)
+	_, fits := create("fits")
+	if isSuspended(fits) || fits.GetAnnotations()[mpi.AnnotationGate] != mpi.GateOpen {
+		t.Errorf("the JobSet of a job that fits is suspended: %t, %v", isSuspended(fits), fits.GetAnnotations())
+	}
+	_, waits := create("waits")
+	if !isSuspended(waits) || waits.GetAnnotations()[mpi.AnnotationGate] != mpi.GateClosed {
+		t.Errorf("the JobSet of a job that does not fit is suspended: %t, %v", isSuspended(waits), waits.GetAnnotations())
+	}
 }
 
 // TestTrainJobReleasesNodesInTime: a TrainJob of which a pod has a node and others have none gives it back after the time in its

@@ -193,7 +193,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		Kinds: []kinds.Kind{mpijob.Kind{}, trainjob.NewKind()}, Cluster: c, Settings: settings,
 		Deliveries: cluster.NewDeliveries(c, cmp.Or(options.AgentDelivery, plan.InitContainer)),
 		Reporter:   reports, Masker: masker, Namespaces: options.WatchNamespaces, GangScheduling: options.GangScheduling,
-		Autoscaler: options.Autoscaler, Tracing: options.Tracing,
+		Autoscaler: options.Autoscaler, Tracing: options.Tracing, Sign: certificate.Sign,
 	})
 	if err != nil {
 		return nil, err

@@ -479,7 +479,19 @@ func (m maker) startup(status v1alpha1.JobReportStatus) *v1alpha1.Startup {
 	if m.before.Startup == nil && !slices.ContainsFunc(status.PhaseTimes, func(t v1alpha1.PhaseTime) bool { return t.Phase == v1alpha1.PhaseSuspended }) {
 		created = status.StartTime.Time
 	}
-	return startup.Merge(m.before.Startup, startup.Measure(m.job, m.seen, m.evidence, status.MPI, created))
+	return startup.Merge(m.before.Startup, startup.Measure(m.job, m.seen, m.evidence, m.launch(status.MPI), created))
+}
+
+// launch returns how the latest run of the launcher began, as its agent reported at its end.
+func (m maker) launch(status v1alpha1.MPIStatus) startup.Launch {
+	launch := startup.Launch{ConnectMilliseconds: status.ConnectMilliseconds, InitMilliseconds: status.InitMilliseconds}
+	for summary := range m.launcherSummaries() {
+		if summary.Started > 0 && summary.Sessions != nil {
+			launch.Started, launch.Connecting = time.UnixMilli(summary.Started), time.UnixMilli(summary.Sessions.First)
+		}
+		break
+	}
+	return launch
 }
 
 func milliseconds(seconds float64) int64 { return int64(seconds*1000 + 0.5) }

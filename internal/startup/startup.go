@@ -2,6 +2,8 @@
 package startup
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -42,10 +44,28 @@ var podSteps = []struct {
 	}},
 }
 
+// Launch is what the launcher's agent reported about the start of ranks, when the launcher had ended. Unknown values are zero.
+type Launch struct {
+	// Started is when the launcher's command was started, and Connecting when MPI first tried to connect to a worker.
+	Started, Connecting time.Time
+	// ConnectMilliseconds and InitMilliseconds are as in v1alpha1.MPIStatus.
+	ConnectMilliseconds, InitMilliseconds int64
+}
+
+// maxLaunch is the longest time that MPI is believed to have taken to begin: programs of the job can write what agents report.
+const maxLaunch = 24 * time.Hour
+
+// isKnown reports whether both times are known, and of a pod of the launcher.
+func (l Launch) isKnown(launcher *corev1.Pod) bool {
+	started := podstatus.StartedAt(launcher)
+	return !started.IsZero() && !l.Started.Before(started) && l.Started.Sub(started) < maxLaunch &&
+		!l.Connecting.Before(l.Started) && l.Connecting.Sub(l.Started) < maxLaunch
+}
+
 // Measure returns the parts of the latest start of a job; nil until all of its pods have started. begun is when the job was
 // created; zero if it has started before. The result only contains what the observation contains: keep the
 // rest of an earlier one with Merge.
-func Measure(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, mpiStatus v1alpha1.MPIStatus, begun time.Time) *v1alpha1.Startup {
+func Measure(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, launch Launch, begun time.Time) *v1alpha1.Startup {
 	pods := seen.CurrentPods(job.Workers.Count)
 	if len(pods) == 0 || len(pods) < int(job.Pods()) {
 		return nil
@@ -76,37 +96,39 @@ func Measure(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, mp
 			s.Steps = append(s.Steps, slowest)
 		}
 	}
-	after := milliseconds(first, lastStarted)
-	connects := connected(mpiStatus, seen, lastStarted)
-	if connects > 0 {
-		s.Steps = append(s.Steps, v1alpha1.StartupStep{Name: v1alpha1.StepConnected, StartMilliseconds: after, Milliseconds: connects})
-	}
-	if ms := mpiStatus.InitMilliseconds; ms > 0 {
-		s.Steps = append(s.Steps, v1alpha1.StartupStep{Name: v1alpha1.StepMPIInit, StartMilliseconds: after + connects, Milliseconds: ms})
-	}
-	if n := len(seen.LauncherPods); n > 0 {
-		launcher := seen.LauncherPods[n-1]
-		if line := evidence.Logs[launcher.Name].FirstAt; !line.IsZero() {
-			s.Steps = append(s.Steps, v1alpha1.StartupStep{
-				Name: v1alpha1.StepFirstLine, StartMilliseconds: milliseconds(first, podstatus.StartedAt(launcher)),
-				Milliseconds: milliseconds(podstatus.StartedAt(launcher), line), Pod: launcher.Name, Node: launcher.Spec.NodeName,
-			})
-			s.Milliseconds = milliseconds(first, line)
-		}
-	}
+	measureLaunch(s, seen, evidence, launch, first, lastStarted)
 	return s
 }
 
-// connected returns how long the launcher took to reach its workers, from the time on at which all had started: before, it only
-// waited for them.
-func connected(status v1alpha1.MPIStatus, seen jobstate.Observed, lastStarted time.Time) int64 {
-	ms := status.ConnectMilliseconds
-	if n := len(seen.LauncherPods); n > 0 && ms > 0 {
-		if started := podstatus.StartedAt(seen.LauncherPods[n-1]); !started.IsZero() {
-			ms = max(1, ms-milliseconds(started, lastStarted))
-		}
+// measureLaunch adds what happens from the start of the launcher's command on. Connecting to workers counts from when all pods had
+// started: before, the launcher only waits for them.
+func measureLaunch(s *v1alpha1.Startup, seen jobstate.Observed, evidence jobstate.Evidence, launch Launch, first, lastStarted time.Time) {
+	if len(seen.LauncherPods) == 0 {
+		return
 	}
-	return ms
+	launcher := seen.LauncherPods[len(seen.LauncherPods)-1]
+	begun, connecting := podstatus.StartedAt(launcher), podstatus.StartedAt(launcher)
+	if launch.isKnown(launcher) {
+		begun, connecting = launch.Started, launch.Connecting
+		s.Steps = append(s.Steps, v1alpha1.StartupStep{
+			Name: v1alpha1.StepLaunch, StartMilliseconds: milliseconds(first, begun), Milliseconds: milliseconds(begun, connecting), Pod: launcher.Name, Node: launcher.Spec.NodeName,
+		})
+	}
+	connected := times.Later(connecting, lastStarted)
+	if ms := launch.ConnectMilliseconds; ms > 0 {
+		took := max(1, ms-milliseconds(connecting, connected))
+		s.Steps = append(s.Steps, v1alpha1.StartupStep{Name: v1alpha1.StepConnected, StartMilliseconds: milliseconds(first, connected), Milliseconds: took})
+		connected = connected.Add(time.Duration(took) * time.Millisecond)
+	}
+	if ms := launch.InitMilliseconds; ms > 0 {
+		s.Steps = append(s.Steps, v1alpha1.StartupStep{Name: v1alpha1.StepMPIInit, StartMilliseconds: milliseconds(first, connected), Milliseconds: ms})
+	}
+	if line := evidence.Logs[launcher.Name].FirstAt; !line.IsZero() {
+		s.Steps = append(s.Steps, v1alpha1.StartupStep{
+			Name: v1alpha1.StepFirstLine, StartMilliseconds: milliseconds(first, begun), Milliseconds: milliseconds(begun, line), Pod: launcher.Name, Node: launcher.Spec.NodeName,
+		})
+		s.Milliseconds = milliseconds(first, line)
+	}
 }
 
 // slowestOf returns a step of the slowest pod, of a start that began at a time; false if it is unknown for any pod.
@@ -151,9 +173,10 @@ func Merge(before, now *v1alpha1.Startup) *v1alpha1.Startup {
 		}
 		return s.Steps[at : at+1]
 	}
+	isExact := of(now, v1alpha1.StepLaunch) != nil
 	for _, name := range order {
 		known := of(before, name)
-		if known == nil {
+		if known == nil || name == v1alpha1.StepFirstLine && isExact && of(now, name) != nil {
 			if known = of(now, name); name == v1alpha1.StepFirstLine && known != nil {
 				merged.Milliseconds = now.Milliseconds
 			}
@@ -166,7 +189,7 @@ func Merge(before, now *v1alpha1.Startup) *v1alpha1.Startup {
 // order is the order in which the steps happen.
 var order = []v1alpha1.StartupStepName{
 	v1alpha1.StepAdmission, v1alpha1.StepPodsCreated, v1alpha1.StepScheduled, v1alpha1.StepVolumes, v1alpha1.StepInitContainers,
-	v1alpha1.StepContainers, v1alpha1.StepReady, v1alpha1.StepConnected, v1alpha1.StepMPIInit, v1alpha1.StepFirstLine,
+	v1alpha1.StepContainers, v1alpha1.StepReady, v1alpha1.StepLaunch, v1alpha1.StepConnected, v1alpha1.StepMPIInit, v1alpha1.StepFirstLine,
 }
 
 // Thresholds of a slow step: it takes long in all pods, or much longer in one pod than in the others.
@@ -178,7 +201,7 @@ const (
 )
 
 // Slow returns the step that took unusually long, the slowest of them; false if there is none. Waiting for admission is
-// not one: it has findings of its own. Nor is the time until the first line, which is the program's.
+// not one: it has findings of its own. Nor are the times until MPI starts and until the first line, which are the program's.
 func Slow(s *v1alpha1.Startup) (v1alpha1.StartupStep, bool) {
 	var slowest v1alpha1.StartupStep
 	if s == nil {
@@ -188,7 +211,7 @@ func Slow(s *v1alpha1.Startup) (v1alpha1.StartupStep, bool) {
 		took, median := time.Duration(step.Milliseconds)*time.Millisecond, time.Duration(step.MedianMilliseconds)*time.Millisecond
 		slow := false
 		switch step.Name {
-		case v1alpha1.StepAdmission, v1alpha1.StepFirstLine:
+		case v1alpha1.StepAdmission, v1alpha1.StepLaunch, v1alpha1.StepFirstLine:
 		case v1alpha1.StepConnected, v1alpha1.StepMPIInit:
 			slow = took >= slowConnection
 		case v1alpha1.StepPodsCreated:
@@ -207,7 +230,7 @@ func Slow(s *v1alpha1.Startup) (v1alpha1.StartupStep, bool) {
 var names = map[v1alpha1.StartupStepName]string{
 	v1alpha1.StepAdmission: "admission", v1alpha1.StepPodsCreated: "creating pods", v1alpha1.StepScheduled: "scheduling",
 	v1alpha1.StepVolumes: "volumes and network", v1alpha1.StepInitContainers: "init containers", v1alpha1.StepContainers: "images and containers",
-	v1alpha1.StepReady: "readiness", v1alpha1.StepConnected: "connecting to all workers", v1alpha1.StepMPIInit: "starting ranks",
+	v1alpha1.StepReady: "readiness", v1alpha1.StepLaunch: "starting MPI", v1alpha1.StepConnected: "connecting to all workers", v1alpha1.StepMPIInit: "starting ranks",
 	v1alpha1.StepFirstLine: "first line of output",
 }
 
@@ -221,6 +244,64 @@ var advice = map[v1alpha1.StartupStepName]string{
 	v1alpha1.StepReady:          "Check the readiness probe of the pod, and the load of its node.",
 	v1alpha1.StepConnected:      "Check the cluster's DNS and network: names of new pods were resolved late, or connections were slow.",
 	v1alpha1.StepMPIInit:        "Check the load of the workers' nodes, and the storage that the program is loaded from.",
+}
+
+// Bar is a part of a start in a waterfall. Its times are in milliseconds since the first pod was created.
+type Bar struct {
+	Text       string
+	Start, End int64
+}
+
+// Bars returns the parts of a start that took some time, in their order. The time until the first line is that of the program alone, if it
+// is known when its ranks started.
+func Bars(s *v1alpha1.Startup) []Bar {
+	if s == nil {
+		return nil
+	}
+	var bars []Bar
+	ranks := int64(math.MinInt64)
+	for _, step := range s.Steps {
+		bar := Bar{Text: names[step.Name], Start: step.StartMilliseconds, End: step.StartMilliseconds + step.Milliseconds}
+		switch step.Name {
+		case v1alpha1.StepMPIInit:
+			ranks = bar.End
+		case v1alpha1.StepFirstLine:
+			bar.Start = min(bar.End, max(bar.Start, ranks))
+		default:
+			bar.Text += slowestPod(step)
+		}
+		if bar.End > bar.Start {
+			bars = append(bars, bar)
+		}
+	}
+	return bars
+}
+
+// Waterfall draws a start in lines of at most width characters: what each part took, and when that was. It is empty if the lines are too
+// short, or a start had fewer than two parts that took some time.
+func Waterfall(s *v1alpha1.Startup, width int) []string {
+	const least, most = 10, 40
+	bars := Bars(s)
+	if len(bars) < 2 {
+		return nil
+	}
+	from, to, longest := bars[0].Start, bars[0].End, 0
+	for _, bar := range bars {
+		from, to, longest = min(from, bar.Start), max(to, bar.End), max(longest, len(bar.Text))
+	}
+	const time = len("1h59m59s")
+	columns := min(most, width-longest-time-4)
+	if columns < least {
+		return nil
+	}
+	at := func(ms int64) int { return int(int64(columns) * (ms - from) / (to - from)) }
+	lines := make([]string, 0, len(bars))
+	for _, bar := range bars {
+		start := min(at(bar.Start), columns-1)
+		drawn := strings.Repeat(" ", start) + strings.Repeat("█", max(1, at(bar.End)-start))
+		lines = append(lines, fmt.Sprintf("%-*s  %*s  %s", longest, bar.Text, time, durationText(bar.End-bar.Start), drawn))
+	}
+	return lines
 }
 
 // Text describes a start in one line; empty for nil.

@@ -68,7 +68,7 @@ func TestMeasure(t *testing.T) {
 	job := mpitest.Job(2)
 	const launcher, last = "pi-launcher-0", "pi-worker-1"
 	evidence := jobstate.Evidence{Logs: map[string]jobstate.Log{launcher: {FirstAt: at(33.5)}}}
-	status := v1alpha1.MPIStatus{ConnectMilliseconds: 28250, InitMilliseconds: 400}
+	status := startup.Launch{ConnectMilliseconds: 28250, InitMilliseconds: 400}
 	got := startup.Measure(job, started(job), evidence, status, at(-4))
 	want := &v1alpha1.Startup{
 		Since: metav1.NewTime(at(0).UTC()), Milliseconds: 33500,
@@ -94,12 +94,85 @@ func TestMeasure(t *testing.T) {
 	}
 }
 
+// TestExactLaunch: the times that the launcher's agent reports are exact, and replace those of the kubelet that are known before.
+func TestExactLaunch(t *testing.T) {
+	job := mpitest.Job(2)
+	const launcher = "pi-launcher-0"
+	seen := started(job)
+	timed(0, 0, 1, 1, 2, 3)(seen.Workers[1].Pod)
+	evidence := jobstate.Evidence{Logs: map[string]jobstate.Log{launcher: {FirstAt: at(3.5)}}}
+	before := startup.Measure(job, seen, evidence, startup.Launch{}, time.Time{})
+	exact := startup.Launch{Started: at(2.4), Connecting: at(2.55), ConnectMilliseconds: 150, InitMilliseconds: 300}
+	of := func(s *v1alpha1.Startup) []v1alpha1.StartupStep { return s.Steps[len(s.Steps)-4:] }
+	want := []v1alpha1.StartupStep{
+		after(2400, step(v1alpha1.StepLaunch, 150, 0, launcher)),
+		after(2550, step(v1alpha1.StepConnected, 150, 0, "")),
+		after(2700, step(v1alpha1.StepMPIInit, 300, 0, "")),
+		after(2400, step(v1alpha1.StepFirstLine, 1100, 0, launcher)),
+	}
+	now := startup.Measure(job, seen, evidence, exact, time.Time{})
+	for name, got := range map[string]*v1alpha1.Startup{"measured once": now, "merged": startup.Merge(before, now), "merged again": startup.Merge(startup.Merge(before, now), now)} {
+		if diff := cmp.Diff(want, of(got)); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+		if got.Milliseconds != 3500 {
+			t.Errorf("%s: it took %d ms", name, got.Milliseconds)
+		}
+	}
+	// The program can write the report of the agent.
+	for name, odd := range map[string]startup.Launch{
+		"unknown":                    {Started: at(2.4)},
+		"before the container":       {Started: at(1), Connecting: at(2)},
+		"long after it":              {Started: at(1e6), Connecting: at(1e6)},
+		"it connects before":         {Started: at(2.5), Connecting: at(2.4)},
+		"it connects after a decade": {Started: at(2.5), Connecting: at(3e8)},
+	} {
+		if got := startup.Measure(job, seen, evidence, odd, time.Time{}); !cmp.Equal(got, before) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	// Workers that start late are waited for, which is no connecting.
+	timed(0, 0, 1, 1, 30, 31)(seen.Workers[1].Pod)
+	late := startup.Measure(job, seen, evidence, startup.Launch{Started: at(2.4), Connecting: at(2.5), ConnectMilliseconds: 27600, InitMilliseconds: 300}, time.Time{})
+	if diff := cmp.Diff(after(30000, step(v1alpha1.StepConnected, 100, 0, "")), of(late)[1]); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// TestWaterfall: each part has a bar from its begin to its end, and the program's begins with its ranks.
+func TestWaterfall(t *testing.T) {
+	of := &v1alpha1.Startup{Milliseconds: 10000, Steps: []v1alpha1.StartupStep{
+		after(-2000, step(v1alpha1.StepAdmission, 2000, 0, "")),
+		step(v1alpha1.StepPodsCreated, 0, 0, "a"),
+		after(1000, step(v1alpha1.StepContainers, 4000, 1000, "a")),
+		after(5000, step(v1alpha1.StepConnected, 20, 0, "")),
+		after(5020, step(v1alpha1.StepMPIInit, 2980, 0, "")),
+		after(5000, step(v1alpha1.StepFirstLine, 5000, 0, "b")),
+	}}
+	want := []string{
+		"admission                        2s  ██",
+		"images and containers (a)        4s     ████",
+		"connecting to all workers      20ms         █",
+		"starting ranks                   3s         ███",
+		"first line of output             2s            ██",
+	}
+	if diff := cmp.Diff(want, startup.Waterfall(of, len("connecting to all workers")+8+4+12)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if lines := startup.Waterfall(of, 40); lines != nil {
+		t.Errorf("there is room for %q", lines)
+	}
+	if startup.Waterfall(nil, 100) != nil || startup.Waterfall(&v1alpha1.Startup{Steps: of.Steps[:2]}, 100) != nil {
+		t.Error("a start of fewer than two parts is drawn")
+	}
+}
+
 func TestMeasureWhatIsKnown(t *testing.T) {
 	job := mpitest.Job(2)
 	measure := func(change func(*jobstate.Observed)) *v1alpha1.Startup {
 		seen := started(job)
 		change(&seen)
-		return startup.Measure(job, seen, jobstate.Evidence{}, v1alpha1.MPIStatus{}, time.Time{})
+		return startup.Measure(job, seen, jobstate.Evidence{}, startup.Launch{}, time.Time{})
 	}
 	for name, change := range map[string]func(*jobstate.Observed){
 		"a worker is missing":           func(o *jobstate.Observed) { o.Workers = o.Workers[:1] },
@@ -145,13 +218,13 @@ func TestMeasureWhatIsKnown(t *testing.T) {
 // TestMerge: an earlier measurement of the same start stays, since times of pods are lost when containers end.
 func TestMerge(t *testing.T) {
 	job := mpitest.Job(2)
-	first := startup.Measure(job, started(job), jobstate.Evidence{}, v1alpha1.MPIStatus{}, at(-4))
+	first := startup.Measure(job, started(job), jobstate.Evidence{}, startup.Launch{}, at(-4))
 	ended := started(job)
 	for _, pod := range ended.AllPods() {
 		timed(0, 0, -1, 1, 2, -1)(pod)
 	}
 	evidence := jobstate.Evidence{Logs: map[string]jobstate.Log{"pi-launcher-0": {FirstAt: at(40)}}}
-	second := startup.Measure(job, ended, evidence, v1alpha1.MPIStatus{ConnectMilliseconds: 250}, time.Time{})
+	second := startup.Measure(job, ended, evidence, startup.Launch{ConnectMilliseconds: 250}, time.Time{})
 	merged := startup.Merge(first, second)
 	want := append(append([]v1alpha1.StartupStep(nil), first.Steps...), after(2000, step(v1alpha1.StepConnected, 250, 0, "")), after(2000, step(v1alpha1.StepFirstLine, 38000, 0, "pi-launcher-0")))
 	if diff := cmp.Diff(want, merged.Steps); diff != "" {

@@ -49,8 +49,9 @@ type supervisor struct {
 	// expected is the hostfile's.
 	expected    hostfile.Hosts
 	launchWatch launchWatch
-	// command is the launcher's command with its arguments.
+	// command is the launcher's command with its arguments, and started when it was started.
 	command []string
+	started time.Time
 	// binding is what was decided about binding ranks to cores.
 	binding agentapi.Binding
 	// clash are the ranks that were found last to be bound to the same cores: at the end they run no more.
@@ -63,6 +64,9 @@ type supervisor struct {
 func (s *supervisor) summary() agentapi.Summary {
 	var own agentapi.Summary
 	s.ranks.Tell(&own, 0)
+	if !s.started.IsZero() {
+		own.Started = s.started.UnixMilli()
+	}
 	if own.Binding == nil {
 		own.Binding = &agentapi.Binding{}
 	}
@@ -106,6 +110,7 @@ func Run(args, env []string, statusAddress string) int {
 			_ = os.Remove(path)
 		}
 	}
+	s.started = time.Now()
 	program, err := processes.Start(process.Command{Args: args, Env: env, Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}})
 	if err != nil {
 		return s.notStarted(args[0], err)

@@ -2391,7 +2391,7 @@ export interface components {
             startMilliseconds?: number;
         };
         /** @enum {string} */
-        ReportStartupStepName: "Admission" | "PodsCreated" | "Scheduled" | "Volumes" | "InitContainers" | "Containers" | "Ready" | "Connected" | "MPIInit" | "FirstLine";
+        ReportStartupStepName: "Admission" | "PodsCreated" | "Scheduled" | "Volumes" | "InitContainers" | "Containers" | "Ready" | "Launch" | "Connected" | "MPIInit" | "FirstLine";
         ReportTimelineEntry: {
             detail?: string;
             event: string;

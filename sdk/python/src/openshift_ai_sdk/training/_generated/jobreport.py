@@ -698,6 +698,7 @@ class Name(OpenEnum):
     INIT_CONTAINERS = "InitContainers"
     CONTAINERS = "Containers"
     READY = "Ready"
+    LAUNCH = "Launch"
     CONNECTED = "Connected"
     MPI_INIT = "MPIInit"
     FIRST_LINE = "FirstLine"
