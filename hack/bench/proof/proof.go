@@ -168,6 +168,9 @@ func writeSection(page *strings.Builder, s section, r report.Report) {
 		}
 		page.WriteString("\n")
 	}
+	if s.suite == "compute" && r.Date.Before(unboundYields) {
+		page.WriteString("\nIn this run, the ranks of `unbound` did not yield their core while they waited, and those of `ours` did.\n")
+	}
 	if below := belowPar(r); s.suite == "compute" && below != "" {
 		fmt.Fprintf(page, "\nNot at par with `bare`: %s. In brackets: compared with `unbound`, which shares what the operator decides about cores.\n", below)
 	}
@@ -176,6 +179,9 @@ func writeSection(page *strings.Builder, s section, r report.Report) {
 		fmt.Fprintf(page, "\n`%s` was not measured: %s.\n", name, r.Skipped[name])
 	}
 }
+
+// unboundYields is the day since which the ranks of the contestant unbound yield their core, as in our jobs.
+var unboundYields = time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)
 
 // belowPar lists the cases in which ours is slower than the same program without the operator by more than measurements differ.
 func belowPar(r report.Report) string {
