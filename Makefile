@@ -198,7 +198,7 @@ dashboard-e2e: $(BIN)/kubectl-odh-mpijob deploy dashboard-deploy ## Run real job
 
 .PHONY: e2e
 # The images with programs that others wrote are large, and only the tests of these programs need them; so do those of upstream's examples.
-e2e: SAMPLES := $(if $(findstring rograms,$(SUITE)),openmpi pytorch deepspeed tensorflow science,$(if $(findstring pstream,$(SUITE)),openmpi mpich-sshd intelmpi-sshd openmpi-sshd horovod-mnist $(if $(findstring pstreamGit,$(SUITE)),horovod-elastic tensorflow-benchmarks),$(if $(findstring rometheus,$(SUITE)),openmpi,openmpi openmpi5 mpich intelmpi openmpi-sshd)))
+e2e: SAMPLES := $(if $(findstring rograms,$(SUITE)),openmpi pytorch deepspeed tensorflow science,$(if $(findstring pstreamGit,$(SUITE)),openmpi horovod-elastic tensorflow-benchmarks,$(if $(findstring pstream,$(SUITE)),openmpi mpich-sshd intelmpi-sshd openmpi-sshd horovod-mnist,$(if $(findstring rometheus,$(SUITE)),openmpi,openmpi openmpi5 mpich intelmpi openmpi-sshd))))
 # Where the runs of programs are recorded for docs/proof.md.
 e2e: PROGRAMS ?= $(if $(findstring rograms,$(SUITE)),$(CURDIR)/.bench/programs.json)
 # Kubeflow Trainer v2.3 needs Kubernetes 1.33 and v2.1 1.31; without it the tests of TrainJobs are skipped.
