@@ -19,7 +19,7 @@ var trainJobPlaces = strings.NewReplacer(
 	"spec.mpiReplicaSpecs.{Launcher,Worker}.template.spec.containers[0].image", "spec.trainer.image",
 	"spec.trainer.spec", "the pod templates, in spec.runtimePatches or the runtime: spec",
 	"spec.trainer.metadata", "the runtime's pod templates: metadata",
-	"spec.runPolicy.schedulingPolicy.priorityClass", "the runtime's pod templates: spec.priorityClassName",
+	"spec.runPolicy.schedulingPolicy.priorityClass", "metadata.annotations[mpi.opendatahub.io/priority-class], or the runtime's pod templates: spec.priorityClassName",
 	"spec.mpiImplementation: OpenMPI, Intel or MPICH", "the runtime's annotation mpi.opendatahub.io/mpi-implementation: OpenMPI, Intel or MPICH",
 	// With this project's runtimes, the launcher waits by itself.
 	"spec.launcherCreationPolicy: WaitForWorkersReady", "",

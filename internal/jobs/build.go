@@ -179,7 +179,7 @@ func (s Spec) trainJob(runtimeKind string, used trainjob.Runtime) (Built, error)
 		TypeMeta:   metav1.TypeMeta{APIVersion: trainjob.GroupVersion.String(), Kind: trainjob.Kind},
 		ObjectMeta: s.meta(),
 	}
-	if s.Priority != "" {
+	if s.Priority != "" && s.Queue != "" {
 		job.Labels[mpi.LabelQueuePriority] = s.Priority
 	}
 	trainer := &trainjob.Trainer{NumNodes: &s.Workers, Env: s.env(), Command: s.Command}
@@ -233,9 +233,10 @@ func (s Spec) validateWith(used trainjob.Runtime) []FieldError {
 		{"profile", s.Profile, ""},
 		{"waitForQuota", s.WaitForQuota, ""},
 		{"gangTimeout", s.GangTimeout > 0, ""},
+		{"priority", s.prioritizesTrainJob(), "; set a queue, or use a runtime whose pods have a priority class"},
 		{"retries", s.Retries != nil, "; the runtime defines how often its jobs are restarted"},
 	} {
-		isOurs := strings.HasSuffix(SettingOf(setting.name).TrainJob.Only, withOurs)
+		isOurs := strings.Contains(SettingOf(setting.name).TrainJob.Only, withOurs)
 		switch {
 		case !setting.isSet, used.IsOurs(), used.IsMPI() && !isOurs:
 		case isOurs:
@@ -250,6 +251,9 @@ func (s Spec) validateWith(used trainjob.Runtime) []FieldError {
 // withoutIneffective returns the specification without the settings that have no effect with a runtime.
 func (s Spec) withoutIneffective(used trainjob.Runtime) Spec {
 	if !used.IsOurs() {
+		if s.prioritizesTrainJob() {
+			s.Priority = ""
+		}
 		s.Connections, s.Topology, s.TopologyPreferred, s.RDMA, s.Profile, s.WaitForQuota, s.GangTimeout, s.Retries = nil, "", false, "", false, false, 0, nil
 	}
 	return s

@@ -62,9 +62,8 @@ func TestValidate(t *testing.T) {
 		"results at a used path": {func(s *Spec) {
 			s.Volumes, s.Output = []Volume{{Source: VolumeClaim, Name: "a", Path: "/a"}}, &Volume{Source: VolumeClaim, Name: "b", Path: "/a"}
 		}, "outputDir: /a is the path of two volumes"},
-		"results in memory":        {func(s *Spec) { s.Output = &Volume{Source: VolumeMemory, Size: "1Gi", Path: "/a"} }, "outputDir: must be a claim that can be written to"},
-		"results that are read":    {func(s *Spec) { s.Output = &Volume{Source: VolumeClaim, Name: "a", Path: "/a", ReadOnly: true} }, "outputDir: must be a claim that can be written to"},
-		"priority without a queue": {func(s *Spec) { s.Runtime, s.Priority = "r", "high" }, "priority: requires a queue with a runtime; set a queue, or use a runtime whose pods have a priority class"},
+		"results in memory":     {func(s *Spec) { s.Output = &Volume{Source: VolumeMemory, Size: "1Gi", Path: "/a"} }, "outputDir: must be a claim that can be written to"},
+		"results that are read": {func(s *Spec) { s.Output = &Volume{Source: VolumeClaim, Name: "a", Path: "/a", ReadOnly: true} }, "outputDir: must be a claim that can be written to"},
 		"what a runtime determines": {
 			func(s *Spec) {
 				s.Runtime, s.Implementation, s.LauncherCPU, s.LauncherMemory = "r", "Intel", "1", "1Gi"

@@ -300,7 +300,7 @@ func (c *Client) readTrainJob(ctx context.Context, object *unstructured.Unstruct
 	if err := s.readPatch(object); err != nil {
 		return err
 	}
-	if s.Queue != "" {
+	if s.Priority, _ = mpi.ParsePriorityClass(job.Annotations); s.Queue != "" {
 		s.Priority = job.Labels[mpi.LabelQueuePriority]
 	}
 	_, used, err := c.runtime(ctx, job.Namespace, s.Runtime)

@@ -117,6 +117,7 @@ spec: {mlPolicy: {numNodes: 3, torch: {}}, template: {spec: {replicatedJobs: [{n
 		"a TTL":               func(s *Spec) { s.TTL = new(time.Duration) },
 		"a TrainJob's TTL":    func(s *Spec) { s.Runtime, s.TTL = "torch", new(time.Hour) },
 		"a TrainJob":          func(s *Spec) { s.Runtime, s.Queue, s.Priority = "torch", "q", "high" },
+		"a TrainJob's class":  func(s *Spec) { s.Runtime, s.Priority = "mpi-openmpi", "high" },
 		"a TrainJob with GPU": func(s *Spec) { s.Runtime, s.GPU, s.Slots = "torch", 1, new(int32(2)) },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -238,9 +238,9 @@ var settings = []SettingGroup{
 			MPIJob: jobField("metadata.labels[kueue.x-k8s.io/queue-name]"), TrainJob: jobField("metadata.labels[kueue.x-k8s.io/queue-name]"),
 		},
 		{
-			Name: "priority", Flag: "priority", Python: "priority", Form: "priority", Text: "PriorityClass of the pods, also in a queue; with a runtime, WorkloadPriorityClass of Kueue, which requires a queue",
+			Name: "priority", Flag: "priority", Python: "priority", Form: "priority", Text: "PriorityClass of the pods; with a runtime and a queue, WorkloadPriorityClass of Kueue",
 			MPIJob:   podField(inPods, "priorityClassName"),
-			TrainJob: jobField("metadata.labels[kueue.x-k8s.io/priority-class]").only("requires a queue: a TrainJob has no field for the PriorityClass of its pods"),
+			TrainJob: jobField("metadata.annotations[mpi.opendatahub.io/priority-class]").only(withOurs + "; in a queue, it is metadata.labels[kueue.x-k8s.io/priority-class] with any runtime"),
 		},
 		{
 			Name: "nodeSelector", Flag: "node-selector", Python: "node_selector", Form: "nodeSelector", Text: "Label that the nodes of all pods must have", Format: "NAME=VALUE", IsList: true,

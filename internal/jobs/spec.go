@@ -44,7 +44,7 @@ type Spec struct {
 	Implementation string `json:"implementation,omitempty"`
 	// Queue is a LocalQueue of Kueue.
 	Queue string `json:"queue,omitempty"`
-	// Priority is a PriorityClass, or with a runtime the queue's WorkloadPriorityClass.
+	// Priority is a PriorityClass, or with a runtime and a queue the queue's WorkloadPriorityClass.
 	Priority string `json:"priority,omitempty"`
 	// Connections are data connections (Secrets) whose keys become variables of every rank.
 	Connections []string `json:"connections,omitempty"`
@@ -244,9 +244,6 @@ func (s Spec) validateWithRuntime() []FieldError {
 	if s.WorkDir != "" && StartsRanks(s.Command) {
 		errs = append(errs, FieldError{"workdir", s.WorkDir, "cannot be combined with a runtime and a command that starts ranks itself; write mpirun --wdir " + phrase.QuoteCommand([]string{s.WorkDir}) + " in the command"})
 	}
-	if s.Priority != "" && s.Queue == "" {
-		errs = append(errs, FieldError{Field: "priority", Reason: "requires a queue with a runtime; set a queue, or use a runtime whose pods have a priority class"})
-	}
 	return errs
 }
 
@@ -283,6 +280,9 @@ func (s Spec) env() []corev1.EnvVar {
 	return env
 }
 
+// prioritizesTrainJob reports whether the pods of a TrainJob get a PriorityClass. In a queue, Kueue's priority classes apply.
+func (s Spec) prioritizesTrainJob() bool { return s.Runtime != "" && s.Queue == "" && s.Priority != "" }
+
 // annotations returns the job's annotations; nil if there are none.
 func (s Spec) annotations() map[string]string {
 	annotations := map[string]string{}
@@ -311,6 +311,9 @@ func (s Spec) annotations() map[string]string {
 	}
 	if s.Runtime != "" && s.Retries != nil {
 		annotations[mpi.AnnotationMaxRestarts] = fmt.Sprint(*s.Retries)
+	}
+	if s.prioritizesTrainJob() {
+		annotations[mpi.AnnotationPriorityClass] = s.Priority
 	}
 	if s.Runtime != "" && s.GangTimeout > 0 {
 		annotations[mpi.AnnotationScheduleTimeout] = fmt.Sprint(int64(s.GangTimeout / time.Second))

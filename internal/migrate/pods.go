@@ -50,6 +50,7 @@ func (c *toTrainJob) pods() {
 	c.resources(launcher, worker)
 	c.user(worker)
 	c.patches(launcher, worker)
+	c.priority(launcher, worker)
 	for _, r := range []role{launcher, worker} {
 		drop(r.main, "name", "command", "args")
 		if r.main["imagePullPolicy"] == "IfNotPresent" {
@@ -284,6 +285,31 @@ func union(own, more any, key string) []any {
 		}
 	}
 	return anys(all)
+}
+
+// priority converts the priority class of all pods. Classes that differ remain fields of the pods.
+func (c *toTrainJob) priority(launcher, worker role) {
+	class := c.job.PriorityClass(mpi.RoleWorker)
+	if class == "" || class != c.job.PriorityClass(mpi.RoleLauncher) {
+		return
+	}
+	object(c.object, "metadata", "annotations")[mpi.AnnotationPriorityClass] = class
+	effect, text := Moved, ""
+	if c.job.Queue != "" {
+		effect, text = Changed, "pods keep their priority class; Kueue orders TrainJobs by the label "+mpi.LabelQueuePriority
+	}
+	for _, from := range []struct {
+		of    tree
+		field string
+		path  string
+	}{
+		{look(c.left, "spec", "runPolicy", "schedulingPolicy"), "priorityClass", "spec.runPolicy.schedulingPolicy"},
+		{launcher.spec, "priorityClassName", launcher.at + ".spec"}, {worker.spec, "priorityClassName", worker.at + ".spec"},
+	} {
+		if _, found := take(from.of, from.field); found {
+			c.tell(effect, from.path+"."+from.field, "metadata.annotations["+mpi.AnnotationPriorityClass+"]", text)
+		}
+	}
 }
 
 // rest reports the fields of a template that only a runtime can set, a line for each field of the pod or its container.

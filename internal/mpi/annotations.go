@@ -116,6 +116,12 @@ func annotations() []Annotation {
 			instead:     map[string]string{KindMPIJob: "set spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds"},
 		},
 		{
+			Name: AnnotationPriorityClass, On: []string{KindTrainJob}, definesPods: true, check: errorsOf(ParsePriorityClass),
+			Values: "the name of a PriorityClass", Default: "that of the runtime, or of the cluster",
+			Description: "Sets the [priority class](quotas.md#priorities) of all pods of a TrainJob. It cannot be changed after the job was created. In a queue, Kueue orders jobs by the label `kueue.x-k8s.io/priority-class` instead.",
+			instead:     map[string]string{KindMPIJob: "set spec.runPolicy.schedulingPolicy.priorityClass"},
+		},
+		{
 			Name: AnnotationSilence, On: jobs, check: errorsOf(ParseSilence),
 			Values: fmt.Sprintf("a duration of at least %s, such as 90s or 1h30m", minSilence), Default: "`15m`",
 			Description: "Sets how long the program may print nothing before the job's report warns.",

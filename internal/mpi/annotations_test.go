@@ -54,7 +54,7 @@ func TestCheckAnnotations(t *testing.T) {
 	delete(bad, mpi.AnnotationPreferredTopology)
 	for kind, want := range map[string][]string{
 		mpi.KindMPIJob:   {mpi.AnnotationLaunch, mpi.AnnotationConnections, mpi.AnnotationRDMA, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota, mpi.AnnotationSuspendInQueue, mpi.AnnotationRequeues, mpi.AnnotationSilence, mpi.AnnotationProfile, mpi.AnnotationTraceParent},
-		mpi.KindTrainJob: {mpi.AnnotationConnections, mpi.AnnotationRDMA, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota, mpi.AnnotationSuspendInQueue, mpi.AnnotationScheduleTimeout, mpi.AnnotationSilence, mpi.AnnotationProfile, mpi.AnnotationTraceParent, mpi.AnnotationMaxRestarts, mpi.AnnotationTTL},
+		mpi.KindTrainJob: {mpi.AnnotationConnections, mpi.AnnotationRDMA, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota, mpi.AnnotationSuspendInQueue, mpi.AnnotationScheduleTimeout, mpi.AnnotationPriorityClass, mpi.AnnotationSilence, mpi.AnnotationProfile, mpi.AnnotationTraceParent, mpi.AnnotationMaxRestarts, mpi.AnnotationTTL},
 	} {
 		var got []string
 		for _, err := range mpi.CheckAnnotations(kind, "ns", bad) {
@@ -100,6 +100,8 @@ func TestWarnAnnotations(t *testing.T) {
 		{mpi.KindTrainJob, "max-restarts", ""},
 		{mpi.KindTrainJob, "schedule-timeout-seconds", ""},
 		{mpi.KindMPIJob, "schedule-timeout-seconds", "has no effect on a job of kind MPIJob: set spec.runPolicy.schedulingPolicy.scheduleTimeoutSeconds"},
+		{mpi.KindTrainJob, "priority-class", ""},
+		{mpi.KindMPIJob, "priority-class", "has no effect on a job of kind MPIJob: set spec.runPolicy.schedulingPolicy.priorityClass"},
 		{mpi.KindTrainJob, "launch", "has no effect on a job of kind TrainJob: its runtime decides what starts ranks"},
 		{mpi.KindTrainJob, "gang-requeues", "has no effect on a job of kind TrainJob: a TrainJob waits until all of its pods can be placed"},
 		{mpi.KindTrainJob, "gate", "has no effect on a job: the operator sets it on objects of kind JobSet"},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 )
@@ -62,6 +63,18 @@ func ParseScheduleTimeout(annotations map[string]string) (time.Duration, field.E
 		return 0, field.ErrorList{field.Invalid(annotationPath(AnnotationScheduleTimeout), annotations[AnnotationScheduleTimeout], detail)}
 	}
 	return time.Duration(ptr.Deref(seconds, 0)) * time.Second, errs
+}
+
+// ParsePriorityClass reads AnnotationPriorityClass. It returns "" if the annotation is missing or invalid.
+func ParsePriorityClass(annotations map[string]string) (string, field.ErrorList) {
+	name, set := annotations[AnnotationPriorityClass]
+	if !set {
+		return "", nil
+	}
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "", field.ErrorList{field.Invalid(annotationPath(AnnotationPriorityClass), name, "must be the name of a PriorityClass: lower-case letters, digits, - and .")}
+	}
+	return name, nil
 }
 
 // validateGang validates how the pods are scheduled together.

@@ -88,6 +88,9 @@ const AnnotationRequeues = Group + "/gang-requeues"
 // together ends, as scheduleTimeoutSeconds of an MPIJob does. The default is defaultGangTimeout.
 const AnnotationScheduleTimeout = Group + "/schedule-timeout-seconds"
 
+// AnnotationPriorityClass on a TrainJob is the PriorityClass of its pods, for which a TrainJob has no field.
+const AnnotationPriorityClass = Group + "/priority-class"
+
 // AnnotationMaxRestarts on a TrainJob sets how often the whole job, launcher and workers, is started again after its program failed.
 // Disruptions do not count. The default is that of the runtime: 0 for those of the operator.
 const AnnotationMaxRestarts = Group + "/max-restarts"

@@ -13,6 +13,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -378,6 +379,47 @@ func TestWebhookOpensTheGate(t *testing.T) {
 	_, waits := create("waits")
 	if !isSuspended(waits) || waits.GetAnnotations()[mpi.AnnotationGate] != mpi.GateClosed {
 		t.Errorf("the JobSet of a job that does not fit is suspended: %t, %v", isSuspended(waits), waits.GetAnnotations())
+	}
+}
+
+// TestTrainJobHasAPriority: a TrainJob without a queue takes the nodes of a whole other one if its annotation names a higher priority class.
+func TestTrainJobHasAPriority(t *testing.T) {
+	t.Parallel()
+	server := newTrainerServer(t)
+	node := server.node(t, "one")
+	server.runtime(t, "mpi")
+	server.create(t, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 1000})
+	defer server.start(t)()
+
+	ordinary := server.gatedJob(t, "ordinary")
+	isOpen := func(g *gatedJob) func() error {
+		return func() error {
+			if !g.isOpen(t) {
+				return fmt.Errorf("the gate of %s is closed", g.name)
+			}
+			return nil
+		}
+	}
+	eventually(t, "the ordinary one may have its pods", isOpen(ordinary))
+	ordinary.start(t, node.Name)
+	waiting := server.gatedJob(t, "waiting")
+	urgent := server.gatedJob(t, "urgent", func(g *gatedJob) {
+		g.job.SetAnnotations(map[string]string{mpi.AnnotationPriorityClass: "urgent"})
+	})
+	eventually(t, "the ordinary one makes room", func() error {
+		if ordinary.isOpen(t) {
+			return errors.New("its gate is open")
+		}
+		return nil
+	})
+	for _, pod := range ordinary.pods {
+		if err := server.client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the urgent one may have its pods", isOpen(urgent))
+	if waiting.isOpen(t) {
+		t.Error("a job that came before and has no priority may have its pods, too")
 	}
 }
 

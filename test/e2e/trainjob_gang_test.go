@@ -268,6 +268,19 @@ func TestTrainJobIsPreempted(t *testing.T) {
 	})
 }
 
+// TestTrainJobPreempts: a TrainJob with a priority class of its own, without a queue, takes the nodes of a whole other TrainJob, which runs
+// again afterwards.
+func TestTrainJobPreempts(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-trainjob-preempts"
+	trainJobIsPreempted(t, seat, func(namespace, class string) client.Object {
+		urgent := seatedTrainJob(t, namespace, "urgent", seat, 2, "[sleep, '3']")
+		urgent.SetAnnotations(map[string]string{mpi.AnnotationPriorityClass: class})
+		return urgent
+	})
+}
+
 // TestGangPreemptionOfTrainJobs: on a cluster whose scheduler supports PodGroups, a TrainJob gives its nodes as a whole to a job of a
 // higher priority.
 func TestGangPreemptionOfTrainJobs(t *testing.T) {

@@ -127,12 +127,24 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	}
 	if used.ours() {
 		job.RDMA = mpi.RDMAOf(&from, job.PodSpecs())
+		prioritize(&job, from)
 	}
 	job.Launch = mpi.LaunchSSHD
 	if hasAgent(node.pod().Spec) {
 		job.Launch = mpi.LaunchAgent
 	}
 	return job
+}
+
+// prioritize gives the pods of a job the priority class that its TrainJob sets (see Wire).
+func prioritize(job *mpi.Job, from TrainJob) {
+	class, _ := mpi.ParsePriorityClass(from.Annotations)
+	if class == "" {
+		return
+	}
+	for _, pod := range []*corev1.PodSpec{&job.Launcher.Template.Spec, &job.Workers.Template.Spec} {
+		pod.PriorityClassName, pod.Priority = class, nil
+	}
 }
 
 // mayBeGated reports whether the pods of the runtime's jobs can be held back until all of them fit: its JobSets are completed

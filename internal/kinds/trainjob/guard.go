@@ -186,7 +186,8 @@ func checkWiring(job TrainJob) field.ErrorList {
 	_, connections := mpi.ParseConnections(job.Namespace, job.Annotations)
 	_, restarts := mpi.ParseMaxRestarts(job.Annotations)
 	_, topology := mpi.ParseTopology(job.Annotations)
-	return slices.Concat(connections, restarts, topology, checkSlots(job))
+	_, priority := mpi.ParsePriorityClass(job.Annotations)
+	return slices.Concat(connections, restarts, topology, priority, checkSlots(job))
 }
 
 // warnNotGated returns warnings about annotations that only have an effect if the operator can hold back the pods (mayBeGated).
@@ -224,6 +225,7 @@ func warnIneffective(job TrainJob, used Runtime) (warnings []string) {
 		{topology.Key != "", annotations, "set podAffinity in its pod templates"},
 		{job.Annotations[mpi.AnnotationMaxRestarts] != "", annotations.Key(mpi.AnnotationMaxRestarts), "set failurePolicy.maxRestarts of its JobSet"},
 		{job.Annotations[mpi.AnnotationScheduleTimeout] != "", annotations.Key(mpi.AnnotationScheduleTimeout), "its pods are not placed together, unless by the scheduler in podGroupPolicy of its runtime"},
+		{job.Annotations[mpi.AnnotationPriorityClass] != "", annotations.Key(mpi.AnnotationPriorityClass), "set priorityClassName in the pod templates of its runtime"},
 		{job.Annotations[mpi.AnnotationRDMA] == mpi.RDMAOptional, mpi.RDMAPath, "its pods wait for nodes with RDMA"},
 		{waitsWithoutQueue(job), annotations.Key(mpi.AnnotationWaitForQuota), notHeldBack},
 		{job.Annotations[mpi.AnnotationProfile] == "true", annotations.Key(mpi.AnnotationProfile), "use a profiler that its image contains"},
@@ -393,8 +395,10 @@ func CheckChange(before, after TrainJob, used Runtime) (errs field.ErrorList, wa
 	if runs := !isSuspended(before) && !isSuspended(after) && past(before).Finish == nil; runs && used.IsMPI() && !equality.Semantic.DeepEqual(before.trainer(), after.trainer()) {
 		errs = append(errs, field.Forbidden(trainerPath, fixed))
 	}
-	if used.ours() && past(before).Finish == nil && before.Annotations[mpi.AnnotationConnections] != after.Annotations[mpi.AnnotationConnections] {
-		errs = append(errs, field.Forbidden(mpi.ConnectionsPath, "cannot be changed after the job was created: its pods were defined with it; delete the job and create it again with the change"))
+	for _, name := range []string{mpi.AnnotationConnections, mpi.AnnotationPriorityClass} {
+		if used.ours() && past(before).Finish == nil && before.Annotations[name] != after.Annotations[name] {
+			errs = append(errs, field.Forbidden(annotations.Key(name), "cannot be changed after the job was created: its pods were defined with it; delete the job and create it again with the change"))
+		}
 	}
 	return errs, warnings
 }

@@ -31,6 +31,7 @@ type tree = map[string]any
 //   - workers find the launcher by its bare host name, at which MPICH's and Intel's have them call back;
 //   - the keys of the TrainJob's data connections are variables of launcher and workers;
 //   - launcher and workers run in one rack, zone or the like, where the TrainJob says so;
+//   - all pods have the priority class that the TrainJob says;
 //   - a failed job is started again as often as the TrainJob says, and disruptions do not count;
 //   - a service mesh keeps out of the pods;
 //   - pods have no labels of another job, by which NetworkPolicies would take them for its pods;
@@ -46,8 +47,10 @@ func Wire(jobSet tree, job TrainJob, domain string) error {
 		return errs.ToAggregate()
 	}
 	connections, _ := mpi.ParseConnections(job.Namespace, job.Annotations)
+	class, _ := mpi.ParsePriorityClass(job.Annotations)
 	for _, part := range parts(jobSet) {
 		part.dropIdentity()
+		part.prioritize(class)
 		for _, field := range []string{"labels", "annotations"} {
 			child(part.pod, "metadata", field)[mpi.IstioInject] = "false"
 		}
@@ -245,6 +248,7 @@ func Keep(jobSet, before tree, byOperator bool) {
 			copyField(part.pod, was.pod, "metadata", field, mpi.IstioInject)
 		}
 		copyField(part.pod, was.pod, "spec", "automountServiceAccountToken")
+		copyField(part.pod, was.pod, "spec", "priorityClassName")
 		copyField(part.pod, was.pod, "spec", "dnsConfig")
 		copyField(part.pod, was.pod, "spec", "affinity")
 		if part.container != nil && was.container != nil {
@@ -327,6 +331,15 @@ func (p jobPart) withholdToken() {
 	deprecated, _ := spec["serviceAccount"].(string)
 	if spec["automountServiceAccountToken"] == nil && account == "" && deprecated == "" {
 		spec["automountServiceAccountToken"] = false
+	}
+}
+
+// prioritize gives the pods a priority class in place of the runtime's; an empty name changes nothing.
+func (p jobPart) prioritize(class string) {
+	if class != "" {
+		spec := child(p.pod, "spec")
+		spec["priorityClassName"] = class
+		delete(spec, "priority")
 	}
 }
 

@@ -337,6 +337,31 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// TestPriorityIsPassedOn: all pods have the class of the TrainJob, also after Trainer applied the JobSet again. A wrong one is refused.
+func TestPriorityIsPassedOn(t *testing.T) {
+	from := job(t, "{numNodes: 3}")
+	for class, want := range map[string]int{"urgent": 3, "": 0} {
+		jobSet := tree(t, made)
+		if from.Annotations = map[string]string{mpi.AnnotationPriorityClass: class}; class == "" {
+			from.Annotations = nil
+		}
+		if err := trainjob.Wire(jobSet, from, ""); err != nil {
+			t.Fatal(err)
+		}
+		applied := tree(t, made)
+		trainjob.Keep(applied, jobSet, false)
+		for _, one := range []map[string]any{jobSet, applied} {
+			if got := strings.Count(text(t, one), "priorityClassName: urgent"); got != want {
+				t.Errorf("%q: %d templates have the class, want %d", class, got, want)
+			}
+		}
+	}
+	from.Annotations = map[string]string{mpi.AnnotationPriorityClass: ""}
+	if err := trainjob.Wire(tree(t, made), from, ""); err == nil || !strings.Contains(err.Error(), "priority-class]: Invalid value") {
+		t.Errorf("a class without a name: %v", err)
+	}
+}
+
 // TestUseKeys: pods mount the operator's keys, also after Trainer applied the JobSet again; other volumes stay.
 func TestUseKeys(t *testing.T) {
 	const trainers = `

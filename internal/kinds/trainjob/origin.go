@@ -24,8 +24,11 @@ func FieldOf(job TrainJob, used Runtime, role mpi.Role, path string) string {
 	if role == mpi.RoleLauncher {
 		of, sized = used.job(launcherName), true
 	}
-	if of == nil {
+	switch class, _ := mpi.ParsePriorityClass(job.Annotations); {
+	case of == nil:
 		return ""
+	case class != "" && used.ours() && path == "spec.priorityClassName":
+		return annotations.Key(mpi.AnnotationPriorityClass).String()
 	}
 	made := template(job, of, sized)
 	pod := treeOf(&made)

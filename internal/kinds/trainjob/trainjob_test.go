@@ -608,6 +608,57 @@ func TestScheduleTimeout(t *testing.T) {
 	}
 }
 
+// TestPriorityClass: the pods of a job have the class of its annotation, which replaces the runtime's and cannot be changed later. With
+// runtimes whose JobSets are not completed, a warning says that it has no effect.
+func TestPriorityClass(t *testing.T) {
+	from, used := job(t, "{numNodes: 4, command: [mpirun, pi]}"), base(t)
+	from.Annotations = map[string]string{mpi.AnnotationPriorityClass: "urgent"}
+	for i := range used.Spec.Template.Spec.ReplicatedJobs {
+		pod := &used.Spec.Template.Spec.ReplicatedJobs[i].Template.Spec.Template.Spec
+		pod.PriorityClassName, pod.Priority = "low", new(int32(1))
+	}
+	for name, test := range map[string]struct {
+		change func()
+		want   string
+		warns  bool
+	}{
+		"of the job":     {change: func() {}, want: "urgent"},
+		"not ours":       {change: func() { delete(used.Annotations, mpi.AnnotationImplementation) }, want: "low", warns: true},
+		"of the runtime": {change: func() { from.Annotations = nil }, want: "low"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			annotations, runtimes := maps.Clone(from.Annotations), maps.Clone(used.Annotations)
+			t.Cleanup(func() { from.Annotations, used.Annotations = annotations, runtimes })
+			test.change()
+			converted := trainjob.Convert(from, used)
+			for _, role := range []mpi.Role{mpi.RoleLauncher, mpi.RoleWorker} {
+				if got := converted.PriorityClass(role); got != test.want {
+					t.Errorf("%s has the class %q", role, got)
+				}
+				want := ""
+				if test.want == "urgent" {
+					want = "metadata.annotations[mpi.opendatahub.io/priority-class]"
+				}
+				if got := trainjob.FieldOf(from, used, role, "spec.priorityClassName"); got != want {
+					t.Errorf("the class of %s is from %q", role, got)
+				}
+			}
+			errs, warnings := trainjob.Check(from, used)
+			wants(t, errs)
+			if isWarned := strings.Contains(fmt.Sprint(warnings), "priority-class]: has no effect with the runtime"); isWarned != test.warns {
+				t.Errorf("the warnings are %q", warnings)
+			}
+		})
+	}
+	changed := from
+	changed.Annotations = map[string]string{mpi.AnnotationPriorityClass: "low"}
+	errs, _ := trainjob.CheckChange(from, changed, used)
+	wants(t, errs, "metadata.annotations[mpi.opendatahub.io/priority-class]: Forbidden: cannot be changed after the job was created")
+	changed.Annotations[mpi.AnnotationPriorityClass] = "Two words"
+	errs, _ = trainjob.Check(changed, used)
+	wants(t, errs, `metadata.annotations[mpi.opendatahub.io/priority-class]: Invalid value: "Two words": must be the name of a PriorityClass`)
+}
+
 // TestCheckRDMA: with a runtime of ours, unknown values are refused; with others, a warning names what has no effect.
 func TestCheckRDMA(t *testing.T) {
 	from := job(t, "{numNodes: 4, command: [mpirun, pi]}")

@@ -50,7 +50,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "volume": {"volume_mounts": [{"name": "data", "mountPath": "/data"}]},
     "outputDir": {"output_dir": "results:/results"},
     "queue": {"queue": "team"},
-    "priority": {"queue": "team", "priority": "high"},
+    "priority": {"priority": "high"},
     "nodeSelector": {"node_selector": {"gpu": "a100"}},
     "toleration": {"tolerations": ["nvidia.com/gpu"]},
     "topology": {"topology": "topology.kubernetes.io/zone"},
@@ -196,7 +196,7 @@ def test_clone_takes_settings_out(setting: dict[str, Any], kind: str) -> None:
     if name in KEPT or setting[kind]["Reason"]:
         return
     changed = created(kind, **EXAMPLES[name])
-    changes = {setting["Python"]: REMOVED.get(name), **({"queue": None} if name == "priority" else {})}
+    changes = {setting["Python"]: REMOVED.get(name)}
     assert _changes.apply(changed, changes, RUNTIME if kind == "TrainJob" else None) == []
     assert without_empty(changed) == created(kind)
 
@@ -226,3 +226,22 @@ def test_a_runtime_refuses_what_it_does_not_apply() -> None:
             (problem,) = refused.value.problems
             text = f"{name}: cannot be combined with runtime {runtime['metadata']['name']}"
             assert str(problem).startswith(text) and [str(each) for each in problems] == [str(problem)]
+
+
+def test_the_priority_in_a_queue_is_that_of_kueue() -> None:
+    label, note = "kueue.x-k8s.io/priority-class", "mpi.opendatahub.io/priority-class"
+    torch: dict[str, Any] = {"metadata": {"name": "torch"}, "spec": {**RUNTIME["spec"], "mlPolicy": {"torch": {}}}}
+    queued = created("TrainJob", queue="team", priority="high")
+    assert queued["metadata"]["labels"][label] == "high" and note not in queued["metadata"].get("annotations", {})
+    plain = created("TrainJob", priority="high")
+    assert plain["metadata"]["annotations"][note] == "high" and label not in plain["metadata"].get("labels", {})
+    job = MPIJob("train", runtime="torch", queue="team", priority="high", **GOOD)
+    assert job._launch is not None
+    _trainer_runtime.runtime_command(job.manifest, torch, job._launch)
+    for changes, problems in (({"queue": "team"}, 0), ({}, 1)):
+        copied = created("TrainJob")
+        assert len(_changes.apply(copied, {**changes, "priority": "low"}, torch)) == problems
+        if changes:
+            assert copied["metadata"]["labels"][label] == "low"
+    assert _changes.apply(queued, {"priority": None}, RUNTIME) == []
+    assert label not in queued["metadata"]["labels"]

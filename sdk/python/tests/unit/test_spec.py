@@ -503,10 +503,6 @@ WRONG = {
         {"grace_period": "soon"},
         "grace_period: 'soon' is not allowed; use 0 seconds or more, such as '2m' or 120",
     ),
-    "priority": (
-        {"runtime": "mpi", "priority": "high"},
-        "priority: needs a queue: a TrainJob has a priority in a queue alone",
-    ),
 }
 
 

@@ -49,9 +49,10 @@ export function AdvancedStep(props: StepProps): ReactElement {
 
 function QueueFields({form, set, errorOf, choices}: StepProps): ReactElement {
   const runtime = choices?.runtimes.find(({name}) => name === form.runtime);
-  // A TrainJob has the priority of its queue, an MPIJob that of its pods.
-  const priorities = form.way === 'runtime' ? choices?.queuePriorities : choices?.priorities;
-  const isPriorityTyped = choices?.missing.includes(form.way === 'runtime' ? 'priority classes of queues' : 'priority classes');
+  // A TrainJob in a queue has the priority of the queue, any other job that of its pods.
+  const isOfQueue = form.way === 'runtime' && form.queue !== '';
+  const priorities = isOfQueue ? choices?.queuePriorities : choices?.priorities;
+  const isPriorityTyped = choices?.missing.includes(isOfQueue ? 'priority classes of queues' : 'priority classes');
   return (
     <>
       <Field id="queue" label="Queue" error={errorOf('queue')} help="A LocalQueue of Kueue. The job waits there until all of its pods can run together." hint={choices?.queues.length === 0 ? 'This project has no queues. All pods of the job are scheduled together all the same.' : undefined}>
@@ -65,7 +66,7 @@ function QueueFields({form, set, errorOf, choices}: StepProps): ReactElement {
           ))}
         </FormSelect>
       </Field>
-      <Field id="priority" label="Priority class" error={errorOf('priority')} help="Jobs of higher priority are scheduled first, and may evict others. A TrainJob has a priority only in a queue." hint={isPriorityTyped ? 'You may not list them: enter a name, or leave it empty for the default.' : undefined}>
+      <Field id="priority" label="Priority class" error={errorOf('priority')} help={`Jobs of higher priority are scheduled first, and may evict others.${isOfQueue ? ' In a queue, it is one of Kueue (WorkloadPriorityClass).' : ''}`} hint={isPriorityTyped ? 'You may not list them: enter a name, or leave it empty for the default.' : undefined}>
         {isPriorityTyped ? (
           <TextInput id="priority" value={form.priority} onChange={(_, priority) => set({priority})} aria-describedby="priority-help" autoComplete="off" spellCheck={false} />
         ) : (

@@ -15,12 +15,20 @@ from openshift_ai_sdk.training import _pod_changes, _quantity
 from openshift_ai_sdk.training._command import LaunchOptions, flags_of, is_command, split_launch, tag_of, words_of
 from openshift_ai_sdk.training._driver import Json
 from openshift_ai_sdk.training._duration import parse_duration
-from openshift_ai_sdk.training._job_spec import NOT_IN_TRAIN_JOBS, WITH_MPI, WITH_OURS, JobSpec, is_given
+from openshift_ai_sdk.training._job_spec import (
+    NOT_IN_TRAIN_JOBS,
+    WITH_MPI,
+    WITH_OURS,
+    WITHOUT_QUEUE,
+    JobSpec,
+    is_given,
+)
 from openshift_ai_sdk.training._kinds import ANNOTATION_SUSPEND_IN_QUEUE, LABEL_QUEUE, TRAIN_JOB, is_train_job
 from openshift_ai_sdk.training._manifest import (
     ANNOTATION_CONNECTIONS,
     ANNOTATION_MAX_RESTARTS,
     ANNOTATION_PREFERRED_TOPOLOGY,
+    ANNOTATION_PRIORITY_CLASS,
     ANNOTATION_PROFILE,
     ANNOTATION_RDMA,
     ANNOTATION_REQUIRED_TOPOLOGY,
@@ -120,7 +128,7 @@ def apply(
     if is_train_job(manifest):
         problems = [Problem(name, NOT_IN_TRAIN_JOBS[name]) for name in changes if name in NOT_IN_TRAIN_JOBS]
         if runtime is not None:
-            problems += problems_of_options(runtime, given_in(changes), changes.get("workdir"))
+            problems += problems_of_options(runtime, applied_by_runtime(manifest, changes), changes.get("workdir"))
         problems += [Problem(name, SINCE_PATCHES) for name in given_in(changes) if overrides and name in SINCE_V22]
         if problems:
             return problems
@@ -146,11 +154,24 @@ def given_in(changes: Mapping[str, Any]) -> list[str]:
     return [name for name, value in changes.items() if is_given(value)]
 
 
+def queue_of(manifest: Json) -> str | None:
+    """Return the name of the queue of a job; None without one."""
+    name: str | None = (manifest["metadata"].get("labels") or {}).get(LABEL_QUEUE)
+    return name
+
+
+def applied_by_runtime(manifest: Json, changes: Mapping[str, Any]) -> list[str]:
+    """Return the changes that set something, without those that Kueue applies to a job in a queue."""
+    is_queued = bool(changes.get("queue", queue_of(manifest)))
+    return [name for name in given_in(changes) if not (is_queued and name in WITHOUT_QUEUE)]
+
+
 def needs_runtime(manifest: Json, changes: Mapping[str, Any]) -> bool:
     """Return whether changes of a job depend on its runtime."""
     settings = [SETTINGS[name] for name in changes if name in SETTINGS]
     in_pods = any(setting.in_pods is not None for setting in settings)
-    return is_train_job(manifest) and (in_pods or not {*WITH_MPI, *WITH_OURS}.isdisjoint(given_in(changes)))
+    depends = {*WITH_MPI, *WITH_OURS, *WITHOUT_QUEUE}
+    return is_train_job(manifest) and (in_pods or not depends.isdisjoint(applied_by_runtime(manifest, changes)))
 
 
 def suspend_in_queue(manifest: Json) -> None:
@@ -396,13 +417,15 @@ def set_topology(manifest: Json, value: Any) -> None:
 
 
 def set_priority(manifest: Json, value: Any) -> None:
-    """Change the PriorityClass of the pods, of a TrainJob its priority in the queue."""
+    """Change the PriorityClass of the pods, of a TrainJob in a queue its priority there."""
     if not is_train_job(manifest):
         _pod_changes.change_pods(manifest, None, _pod_changes.field_of("priorityClassName", value))
         return
-    if value is not None and not (manifest["metadata"].get("labels") or {}).get(LABEL_QUEUE):
-        raise ChangeError("needs a queue: a TrainJob has a priority in a queue alone")
-    set_labels(manifest, {LABEL_PRIORITY: value})
+    is_queued = bool(queue_of(manifest))
+    if value is None or is_queued:
+        set_labels(manifest, {LABEL_PRIORITY: value})
+    if value is None or not is_queued:
+        annotate(manifest, {ANNOTATION_PRIORITY_CLASS: value})
 
 
 def set_retries(manifest: Json, value: Any) -> None:

@@ -52,6 +52,8 @@ ANNOTATIONS = 256 << 10
 # Options of TrainJobs that only MPI runtimes apply, and those that only MPI runtimes of the operator apply.
 WITH_MPI = ("mpi_flags", "workdir")
 WITH_OURS = ("connections", "topology", "rdma", "profile", "wait_for_quota", "gang_timeout", "retries")
+# The same, unless the job is in a queue.
+WITHOUT_QUEUE = ("priority",)
 # Options that a TrainJob has no field for.
 NOT_IN_TRAIN_JOBS = {
     "mpi_implementation": "cannot be combined with runtime; the runtime determines the MPI",
@@ -291,15 +293,14 @@ class JobSpec:
         if self.workdir and has_launcher(self.command):
             text = "cannot be combined with runtime and a command that starts ranks itself; write it in the command: "
             found.append(Problem("workdir", f"{text}'mpirun --wdir {self.workdir} python train.py'"))
-        if self.priority and not self.queue:
-            found.append(Problem("priority", "needs a queue: a TrainJob has a priority in a queue alone"))
         return found
 
     def launch_options(self) -> LaunchOptions | None:
         """Return what a TrainJob's runtime decides about once it is known; None for an MPIJob."""
         if not self.runtime:
             return None
-        options = tuple(name for name in (*WITH_MPI, *WITH_OURS) if is_given(getattr(self, name)))
+        names = (*WITH_MPI, *WITH_OURS, *(() if self.queue else WITHOUT_QUEUE))
+        options = tuple(name for name in names if is_given(getattr(self, name)))
         return LaunchOptions(tuple(flags_of(self.mpi_flags)), self.workdir, options)
 
     def implementation(self) -> str | None:

@@ -21,6 +21,7 @@ LABEL_PRIORITY = "kueue.x-k8s.io/priority-class"
 MLFLOW = "MLFLOW_TRACKING_URI"
 ANNOTATION_CONNECTIONS = "opendatahub.io/connections"
 ANNOTATION_MAX_RESTARTS = "mpi.opendatahub.io/max-restarts"
+ANNOTATION_PRIORITY_CLASS = "mpi.opendatahub.io/priority-class"
 ANNOTATION_SCHEDULE_TIMEOUT = "mpi.opendatahub.io/schedule-timeout-seconds"
 ANNOTATION_TTL = "mpi.opendatahub.io/ttl-seconds-after-finished"
 ANNOTATION_RDMA = "mpi.opendatahub.io/rdma"
@@ -57,8 +58,10 @@ def metadata(spec: JobSpec, namespace: str | None) -> Json:
     labels, annotations = dict(spec.labels), dict(spec.annotations)
     if spec.queue:
         labels[LABEL_QUEUE] = spec.queue
-    if spec.runtime and spec.priority:
+    if spec.runtime and spec.priority and spec.queue:
         labels[LABEL_PRIORITY] = spec.priority
+    elif spec.runtime and spec.priority:
+        annotations[ANNOTATION_PRIORITY_CLASS] = spec.priority
     if spec.connections:
         annotations[ANNOTATION_CONNECTIONS] = ",".join(spec.connections)
     if spec.rdma is not None:

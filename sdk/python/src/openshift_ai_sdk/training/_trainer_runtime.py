@@ -9,7 +9,7 @@ from copy import deepcopy
 from openshift_ai_sdk.training._cluster import Cluster
 from openshift_ai_sdk.training._command import LaunchOptions, launched
 from openshift_ai_sdk.training._driver import Json, Request
-from openshift_ai_sdk.training._job_spec import WITH_MPI, WITH_OURS
+from openshift_ai_sdk.training._job_spec import WITH_MPI, WITH_OURS, WITHOUT_QUEUE
 from openshift_ai_sdk.training._kinds import TRAIN_JOB, Resource
 from openshift_ai_sdk.training._resources import gpus_of
 from openshift_ai_sdk.training._similar import nearest
@@ -106,7 +106,7 @@ def problems_of_options(runtime: Json, options: Iterable[str], workdir: str | No
     """Return the options that a runtime does not apply."""
     name, found = runtime["metadata"]["name"], []
     for option in options:
-        if option in WITH_OURS and not (is_mpi(runtime) and implementation_of(runtime)):
+        if option in (*WITH_OURS, *WITHOUT_QUEUE) and not (is_mpi(runtime) and implementation_of(runtime)):
             needs = f"requires an MPI runtime of the operator, with the annotation {ANNOTATION_IMPLEMENTATION}"
             found.append(Problem(option, f"cannot be combined with runtime {name}: it {needs}"))
         elif option in WITH_MPI and not is_mpi(runtime):

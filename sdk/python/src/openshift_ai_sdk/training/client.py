@@ -810,8 +810,8 @@ class MPIJob:
         runtime: A runtime of Kubeflow Trainer; the job is a TrainJob then. ``connections``, ``topology``, ``rdma``,
             ``profile``, ``gang_timeout`` and ``retries`` require an MPI runtime of the operator.
         queue: The queue (Kueue's LocalQueue) to wait in.
-        priority: The PriorityClass of the pods, also in a queue; with a runtime Kueue's WorkloadPriorityClass, which
-            requires a queue.
+        priority: The PriorityClass of the pods; with a runtime and a queue Kueue's WorkloadPriorityClass. With a
+            runtime and without a queue, it requires an MPI runtime of the operator.
         connections: Data connections (Secrets) whose keys every rank has as variables.
         volumes: Volumes of all pods, as Kubernetes writes them.
         launcher_resources: What the launcher asks for; by default 100m of a CPU, and 128 MiB of memory with a limit of

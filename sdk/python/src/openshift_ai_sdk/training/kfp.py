@@ -64,7 +64,7 @@ def run_mpijob(
         volume_mounts: Where they are mounted, such as ``{"name": "data", "mountPath": "/data"}``.
         retries: How often the job is tried again when it fails; -1 is never, or with a runtime the runtime's number.
         deadline: Stop the job when it has run for this time, such as ``4h``; empty is no limit.
-        priority: The PriorityClass of the pods; with a runtime Kueue's WorkloadPriorityClass, which requires a queue.
+        priority: The PriorityClass of the pods; with a runtime and a queue Kueue's WorkloadPriorityClass.
         run_as_user: The user that the pods run as; 0 is that of the image or the project.
         shm: Size of shared memory of each pod, such as ``8Gi``; empty is that of the node, often 64 MiB.
         output_dir: The claim in which the job has a folder for results and its path, such as ``results:/results``;
