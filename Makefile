@@ -210,6 +210,14 @@ e2e: $(if $(KUBECONFIG),,deploy $(if $(findstring rometheus,$(SUITE)),load-prome
 	  --jsonfile-timing-events "$$passed" \
 	  -- -count=1 -timeout 60m -parallel $(PARALLEL) $(if $(SUITE),-run '(?i)$(SUITE)')
 
+# Tests of docs/promises.md whose jobs can be placed in any way: in a queue, also with Kueue's TAS, and by PodGroups.
+EVERYWHERE := WorkerEvicted|TrainJobSurvivesEvictions|Drain|MPIJobIsIsolated|TrainJobIsIsolated|ConnectionReachesRanks|ConnectionReachesTrainJobsRanks|ResultsOutliveJob|TrainJobsResultsOutliveJob|LimitsAreKept|BadInputIsRefused|TrainerFaultsAreRefused|NFS|RDMANotOffered|AnyMPIWithoutSSHD|TrainJobAnyMPI|WhoDidIt|FailingProgram|TrainJobExplained|LogsStayWhenPodsAreGone|TrainJobsLogsStay|WholeLogsStayWhenTheJobIsGone|WholeLogsOfTrainJobsStay|DeletedMPIJobRunsAgain|DeletedTrainJobRunsAgain
+comma := ,
+
+.PHONY: e2e-promises
+e2e-promises: ## Test what holds for jobs however they are placed (docs/promises.md): with QUEUED=1, QUEUED=topology or GANGS=native.
+	@$(MAKE) e2e SUITE='^Test($(EVERYWHERE))$$' SAMPLES='openmpi openmpi5 mpich intelmpi' GANGS=$(or $(GANGS),none) QUEUED=$(QUEUED) WITH='$(if $(QUEUED),kueue$(comma))trainer'
+
 .PHONY: pages-e2e
 pages-e2e: SAMPLES := openmpi pytorch
 pages-e2e: $(if $(KUBECONFIG),,deploy) $(BIN)/kubectl-odh-mpijob ## Run the commands of README and the tutorials on a real cluster; PAGE picks pages by name, UPDATE=1 writes their outputs.

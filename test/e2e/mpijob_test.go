@@ -143,7 +143,7 @@ func TestWrongImage(t *testing.T) {
 	waitFor(t, job, "a right job of the same name succeeds", succeeded)
 }
 
-// TestFailingProgram: a rank's exit code ends the job, and the job says which.
+// TestFailingProgram: the exit code of a rank ends the MPIJob, whose status has the code.
 func TestFailingProgram(t *testing.T) {
 	t.Parallel()
 	job := sample(t, "pi", newNamespace(t), func(job *kubeflow.MPIJob) {

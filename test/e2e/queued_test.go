@@ -26,7 +26,7 @@ import (
 
 // queueAll gives a namespace a default queue if QUEUED is set, so that Kueue admits all of its jobs: the tests then show what holds for jobs
 // in a queue. If it is topology, Kueue also selects the nodes (TAS). The queue has room for all tests, and only resources that they request
-// besides those below have no quota in it.
+// besides those of queuedSeats and of the nodes have no quota in it.
 func queueAll(t *testing.T, namespace string) {
 	t.Helper()
 	if !isQueued() {
@@ -130,6 +130,9 @@ func notQueued(t *testing.T, instead string) {
 	}
 }
 
+// queuedSeats are resources of tests for which the queue of all tests has quota.
+var queuedSeats = []string{nfsSeat, drainSeat}
+
 // makeQueueOfAll creates the ClusterQueue of all tests. Later runs on the cluster use it again.
 var makeQueueOfAll = sync.OnceValue(func() error {
 	flavor := `
@@ -155,19 +158,21 @@ metadata: {name: e2e-all}
 spec:
   namespaceSelector: {}
   resourceGroups:
-  - coveredResources: [pods, cpu, memory, ephemeral-storage]
+  - coveredResources: [pods, cpu, memory, ephemeral-storage, ` + strings.Join(queuedSeats, ", ") + `]
     flavors:
     - name: e2e-all
       resources:
       - {name: pods, nominalQuota: 100k}
       - {name: cpu, nominalQuota: 100k}
       - {name: memory, nominalQuota: 1Pi}
-      - {name: ephemeral-storage, nominalQuota: 1Pi}`} {
+      - {name: ephemeral-storage, nominalQuota: 1Pi}
+      - {name: ` + strings.Join(queuedSeats, ", nominalQuota: 1k}\n      - {name: ") + `, nominalQuota: 1k}`} {
 		object := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(strings.ReplaceAll(text, "e2e-all", queueOfAll())), &object.Object); err != nil {
 			return fmt.Errorf("read a queue: %w", err)
 		}
-		if err := client.IgnoreAlreadyExists(api.Create(context.Background(), object)); err != nil {
+		// That of an earlier commit may lack resources.
+		if err := api.Patch(context.Background(), object, client.Apply, client.FieldOwner("e2e"), client.ForceOwnership); err != nil { //nolint:staticcheck // The object has no type of apply configurations.
 			return fmt.Errorf("create %s (make e2e QUEUED=1 WITH=kueue,trainer installs Kueue): %w", object.GetKind(), err)
 		}
 	}

@@ -272,7 +272,8 @@ func TestTrainJobAnyMPI(t *testing.T) {
 			if err := api.List(t.Context(), &all); err != nil {
 				t.Fatal(err)
 			}
-			if len(all.Items) > 1 && len(nodes) < 2 {
+			// Kueue's TAS selects as few nodes as it can.
+			if len(all.Items) > 1 && len(nodes) < 2 && !isQueuedByTopology() {
 				t.Errorf("all pods were on %v", nodes)
 			}
 		})

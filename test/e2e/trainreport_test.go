@@ -67,7 +67,8 @@ func TestTrainJobReport(t *testing.T) {
 	}
 }
 
-// TestTrainJobExplained: what a TrainJob failed of stays known when its pods are gone.
+// TestTrainJobExplained: the report of a TrainJob names the rank that crashed or raised an error, or the image that does not exist, also
+// when its pods are gone.
 func TestTrainJobExplained(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -27,7 +27,8 @@ const manyLines = 50_000
 // printManyLines has rank 0 print lines with a secret, and each rank a last one.
 var printManyLines = fmt.Sprintf(`if [ $OMPI_COMM_WORLD_RANK = 0 ]; then i=0; while [ $i -lt %d ]; do i=$((i+1)); echo "line $i has api_key=0123456789abcdef"; done; fi; echo "rank $OMPI_COMM_WORLD_RANK ends"`, manyLines)
 
-// TestWholeLogsStayWhenTheJobIsGone reads all lines of an MPIJob from a bucket, after the job was deleted.
+// TestWholeLogsStayWhenTheJobIsGone: all 50,000 lines of an MPIJob, and those of all of its pods, are read from a bucket after the job was
+// deleted, with secrets masked.
 func TestWholeLogsStayWhenTheJobIsGone(t *testing.T) {
 	whenAsked(t, "WholeLogs")
 	needCommandLine(t)
@@ -51,7 +52,7 @@ func TestWholeLogsStayWhenTheJobIsGone(t *testing.T) {
 	}
 }
 
-// TestWholeLogsOfTrainJobsStay reads all lines of a TrainJob from a bucket, after the job was deleted.
+// TestWholeLogsOfTrainJobsStay: all 50,000 lines of a TrainJob are read from a bucket after the job was deleted, with secrets masked.
 func TestWholeLogsOfTrainJobsStay(t *testing.T) {
 	whenAsked(t, "WholeLogs")
 	needCommandLine(t)
