@@ -108,7 +108,8 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 	case err != nil:
 		return admission.Errored(http.StatusInternalServerError, err)
 	case used == nil:
-		return admission.Allowed("")
+		// Trainer's own webhook refuses it, and the API server shows the warnings of all.
+		return admission.Allowed("").WithWarnings(trainjob.WarnMissingRuntime(ctx, live, job)...)
 	case request.Operation == admissionv1.Update:
 		before.Namespace = request.Namespace
 		errs, warnings := trainjob.CheckChange(before, job, *used)

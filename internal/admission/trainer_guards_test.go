@@ -256,3 +256,16 @@ func TestTrainJobsKeepLimitsOfNamespace(t *testing.T) {
 		})
 	}
 }
+
+// TestTrainJobsOfTheOtherKindOfRuntime: a TrainJob whose runtime does not exist gets the warning that names the one of the other kind. Kubeflow
+// Trainer refuses it.
+func TestTrainJobsOfTheOtherKindOfRuntime(t *testing.T) {
+	_, job, used := jobSetOf(t)
+	_ = unstructured.SetNestedField(job.Object, trainjob.RuntimeKind, "spec", "runtimeRef", "kind")
+	api := mpitest.FakeAPI().WithObjects(used).Build()
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: admissionv1.Create, Namespace: "ns", Name: "pi", Object: rawOf(t, job)}}
+	answer := guardTrainJob(t.Context(), api, cluster.New(api, api, nil, clock.RealClock{}), plan.Settings{}, noGangs{}, request)
+	if !answer.Allowed || !strings.Contains(strings.Join(answer.Warnings, "\n"), "but a ClusterTrainingRuntime of this name: remove kind") {
+		t.Errorf("the answer is %+v", answer)
+	}
+}

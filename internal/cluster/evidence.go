@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/logs"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -67,6 +68,7 @@ func (g *Gatherer) Gather(ctx context.Context, job mpi.Job, seen jobstate.Observ
 	all.Go(func() { evidence.Events = g.readEvents(ctx, job, seen) })
 	all.Go(func() {
 		evidence.Logs, evidence.Training, evidence.CurveLines = g.readLogs(ctx, job, seen, logLimit{lines: jobstate.MaxLogLines, bytes: 32 << 20})
+		evidence.Advance = curves.LastAdvance(evidence.CurveLines)
 	})
 	unplaced, pending := unstartedPods(seen)
 	if unplaced || outOfMemory(seen) {
@@ -98,6 +100,7 @@ func (g *Gatherer) Listen(ctx context.Context, job mpi.Job, seen jobstate.Observ
 	ctx, cancel := context.WithTimeout(ctx, gatherTimeout)
 	defer cancel()
 	evidence.Logs, evidence.Training, evidence.CurveLines = g.readLogs(ctx, job, seen, logLimit{lines: 100, bytes: 4 << 20})
+	evidence.Advance = curves.LastAdvance(evidence.CurveLines)
 	return evidence
 }
 

@@ -99,6 +99,8 @@ func TestListeningToAnInitContainer(t *testing.T) {
 			name = "proxy"
 			worker.Pod.Spec.InitContainers = []corev1.Container{{Name: name, RestartPolicy: new(corev1.ContainerRestartPolicyAlways)}}
 		}
+		// Also while the pod is being deleted, since the launcher has given up.
+		worker.Pod.DeletionTimestamp = new(metav1.NewTime(mpitest.Now))
 		worker.Pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: name, Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	}
 	cluster.NewGatherer(nil, core, logs.Masker{}, clock.RealClock{}).Listen(t.Context(), job, seen)

@@ -143,11 +143,12 @@ func withInitializers(found []source, seen jobstate.Observed) []source {
 	return found
 }
 
-// withRunningInit adds the log of the init container for which the first of the job's pods waits, if there is one, and room for it.
+// withRunningInit adds the log of the init container for which the first of the job's pods waits, if there is one, and room for it. When the
+// launcher has given up, the pod is being deleted.
 func withRunningInit(found []source, seen jobstate.Observed) []source {
 	for _, pod := range seen.AllPods() {
 		c := podstatus.RunningInit(pod)
-		if c == nil || pod.DeletionTimestamp != nil {
+		if c == nil {
 			continue
 		}
 		if len(found) < jobstate.MaxLogPods && !slices.ContainsFunc(found, func(other source) bool { return other.pod.Name == pod.Name }) {

@@ -92,7 +92,7 @@ var known = strings.Fields(`
 	workersText hostsText slotsText launcherImage asked largest largestText policy address mounted programTemplate module variable volume othersEnded gates scheduler at first firstAction second secondAction sidecarAction missing claimText claims container times exit imageNow why
 	want have nodes offer resource is how expect insist network in
 	object name quota figures level violations webhook queue workload pods
-	shmText mpiField capabilities option lastText interface interfaces setting settingText value component figure is
+	shmText mpiField capabilities option lastText meant devices replaces interface interfaces setting settingText value component figure is
 	used usedOf rate ofLimit more moreMemory launcherTemplate found expected errors running ready launcher attempt tries ranksNow share source by evicted wanted position step progress time median words places effect containers limitSet unit ownVariable setBy variableField replacedText awaited most pace enough nodesAre slower rdma
 	of both firstCall firstPlace secondCall secondPlace second script caller called`)
 

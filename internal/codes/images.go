@@ -18,3 +18,8 @@ var images = []Entry{
 		},
 	},
 }
+
+// ImageWithoutTag are the first remedies of ImagePullFailed for an image whose name has no tag. They use image.
+var ImageWithoutTag = []v1alpha1.Remedy{
+	{Text: "Name the tag: {image} has none, which stands for :latest. If imagePullPolicy is not set either, nodes ask the registry for it at each start.", Action: "{field}.spec.containers[0].image: {image}:TAG"},
+}

@@ -193,7 +193,7 @@ var TensorsMissing = Entry{
 // OwnSetting is the remedy for a variable that can cause the problem and that a pod template sets. It may use ownVariable, the variable with
 // its value, setBy, the pod templates, and variableField.
 var OwnSetting = v1alpha1.Remedy{
-	Text: "Remove {ownVariable} from {setBy}. It replaces what the image or the operator may set.", Action: "{variableField}.spec.containers[0].env",
+	Text: "Remove {ownVariable} from {setBy}. {replaces|It replaces} what the image or the operator may set.", Action: "{variableField}.spec.containers[0].env",
 }
 
 // SetOnWorkers is the remedy for a variable that only the launcher's pod template sets, and that Open MPI does not pass on to the ranks.

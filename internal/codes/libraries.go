@@ -106,11 +106,11 @@ var libraries = []Entry{
 		},
 	},
 	{
-		Code: NoTransport, Phase: v1alpha1.PhaseRunning, Settings: []string{"OMPI_MCA_pml", "OMPI_MCA_btl", "OMPI_MCA_mtl", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude"},
+		Code: NoTransport, Phase: v1alpha1.PhaseRunning, Settings: []string{"OMPI_MCA_btl", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude", "OMPI_MCA_pml", "OMPI_MCA_mtl"},
 		Summary: "MPI has no transport between some of the ranks: the command excludes TCP, or names a network interface that the pods do not have.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Remove the option for the transport or the interface (btl, btl_tcp_if_include, pml). Pods reach each other by TCP, on eth0.", Action: launcherArgs},
-			{Text: "It may also be set in the environment.", Action: "env: OMPI_MCA_btl, OMPI_MCA_btl_tcp_if_include"},
+			{Text: "It may also be set in the environment.", Action: "env: OMPI_MCA_btl, OMPI_MCA_btl_tcp_if_include, OMPI_MCA_pml"},
 		},
 	},
 	{

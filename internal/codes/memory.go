@@ -69,6 +69,13 @@ var memory = []Entry{
 	},
 }
 
+// FewDevices are the first remedies for ranks that do not find their device where a pod template lists fewer devices than a pod has ranks. They use
+// variable, with its value, devices, their number, and programTemplate.
+var FewDevices = []v1alpha1.Remedy{
+	{Text: "Remove {variable}, or list as many devices as a pod has ranks: it shows {devices} to {perWorker} ranks, so that the list has none for the local rank of the others.", Action: "{programTemplate}.spec.containers[0].env"},
+	{Text: "Or use as many slots as devices, or let ranks share them: take the local rank modulo the number of devices.", Action: "{slotsField}"},
+}
+
 // MoreMemoryThanNodes is the definition of OutOfMemory for a program that allocates more than any node has.
 var MoreMemoryThanNodes = Entry{
 	Code: OutOfMemory, Phase: v1alpha1.PhaseRunning,

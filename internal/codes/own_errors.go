@@ -228,6 +228,15 @@ var (
 		{Text: "If {file|a file of the program} is not the module {module|that the program imports}, rename it: Python looks in the program's own folder first, and its name hides the other module."},
 		{Text: "Otherwise define the name there. Two modules that import each other do not see what is defined later."},
 	}
+	// ShadowedStandard are those for a name that a module of Python's standard library lacks, because a file of the program has its name. They
+	// may also use module and file. NewerStandard are those if the module itself has changed. They may also use name.
+	ShadowedStandard = []v1alpha1.Remedy{
+		{Text: "Rename {file}, or the folder {module} there: Python looks in the folder of the script and in PYTHONPATH first, and imports it in place of its own module {module}."},
+		{Text: "If there is no such file, {module} has changed: use an image with the Python version that the program is written for.", Action: "{programTemplate}.spec.containers[0].image"},
+	}
+	NewerStandard = []v1alpha1.Remedy{
+		{Text: "Use an image with the Python version that the program is written for: not every version has {name}. Or change the program.", Action: "{programTemplate}.spec.containers[0].image"},
+	}
 	// ModuleVersion are those for a name that an installed module lacks. They may also use module.
 	ModuleVersion = []v1alpha1.Remedy{
 		{Text: "Install the version of {module|the module} that the program is written for: the one in the image lacks this name.", Action: "{programTemplate}.spec.containers[0].image"},
@@ -269,6 +278,21 @@ var (
 	UnexpandedReference = []v1alpha1.Remedy{
 		{Text: "Check the name: Kubernetes keeps the text $({variable}) where no variable {variable} is defined. Define it in the list env, before other variables that refer to it.", Action: "{programTemplate}.spec.containers[0].env"},
 		{Text: "In a shell, $({variable}) runs a command of that name; a variable is ${variable} there."},
+	}
+	// ReferenceInArguments are those for an argument that the program got as it is, since no shell runs the command. They may also use variable
+	// and option, the argument.
+	ReferenceInArguments = []v1alpha1.Remedy{
+		{Text: "Write $({variable}), which Kubernetes replaces by the variable of the list env: no shell runs this command, so that the program got the text {option}.", Action: launcherArgs},
+		{Text: "Or let a shell run the command.", Action: "command: [sh, -c, ...]"},
+	}
+	// MisspelledOfMPI and MisspelledVariable are those for a variable whose name is close to one that the MPI or the job sets. They may also use
+	// variable and meant.
+	MisspelledOfMPI = []v1alpha1.Remedy{
+		{Text: "Write {meant} in place of {variable}: {setBy} sets the variable {meant} for each rank, and no {variable}.", Action: "{meant}"},
+	}
+	MisspelledVariable = []v1alpha1.Remedy{
+		{Text: "Write {meant} in place of {variable}, if that is meant: the job sets {meant}, and no {variable}.", Action: "{meant}"},
+		{Text: "Otherwise set {variable} in both pod templates. Open MPI passes a variable of the launcher on only with -x.", Action: "mpirun -x {variable} <program>"},
 	}
 	// OneProcess are those for such an error of a command that does not call MPI.
 	OneProcess = []v1alpha1.Remedy{

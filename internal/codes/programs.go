@@ -90,9 +90,20 @@ var PathReplaced = Entry{
 // NumberAsProgram is the definition of ProgramMissing for a program that is a number.
 var NumberAsProgram = Entry{
 	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
-	Summary: "MPI took {program}, a number, as the program: an option before it has more values than it takes, or lacks one and took the next option as its value.",
+	Summary: "MPI took {program}, a number, as the program: {option|an option before it} has more values than it takes, or lacks one and took the next option as its value.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Check the values of each option: -genv of MPICH and Intel MPI takes a name and a value, and -x of Open MPI takes NAME=VALUE.", Action: launcherArgs},
+	},
+}
+
+// ValueAsProgram is the definition of ProgramMissing for a word that follows -x NAME of Open MPI. It may use option, and meant, the option with
+// that word.
+var ValueAsProgram = Entry{
+	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
+	Summary: "MPI took {program} as the program: it follows {option}, which ends before it.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "If {program} is the value, write {meant}: -x takes one word, NAME=VALUE. With the name alone it passes on a variable of the launcher.", Action: launcherArgs},
+		{Text: "If {program} is the program, check its name and folder in the workers' image.", Action: "{workerTemplate}.spec.containers[0].image"},
 	},
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -127,11 +128,9 @@ func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) F
 	entry := codes.Lookup(code)
 	if at != nil && code == codes.WorkerUnreachable && !p.Job.Launcher.AfterWorkers {
 		if name, started := facts.InitAt(*at, p.LauncherEnd()); name != "" {
-			figures["message"] = fmt.Sprintf("its init container %s was still running.", name)
-			evidence = append(evidence, fmt.Sprintf("Pod %s: init container %s was running since %s.", at.Name, name, facts.TimeText(started)))
+			evidence = append(evidence, p.initStillRan(*at, name, started, figures)...)
 			// The launcher can wait: the last remedy.
-			last := len(entry.Remedies) - 1
-			entry.Remedies = slices.Concat(entry.Remedies[last:], entry.Remedies[:last])
+			entry.Remedies = slices.Concat(codes.InitAwaited, entry.Remedies[len(entry.Remedies)-1:])
 		}
 	}
 	f := p.findAs(entry, nil, figures, evidence...)
@@ -144,6 +143,22 @@ func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) F
 		f.Affected, f.Pod = []string{trouble.Host}, trouble.Host
 	}
 	return f
+}
+
+// initStillRan returns the evidence of an init container of a worker that ran when the launcher ended, and adds figures for it.
+func (p *input) initStillRan(at facts.Pod, name string, started time.Time, figures map[string]string) []string {
+	figures["container"] = name
+	figures["message"] = fmt.Sprintf("its init container %s was still running.", name)
+	if end := p.LauncherEnd(); end.After(started) {
+		figures["message"] = fmt.Sprintf("its init container %s was still running, after %d seconds.", name, int(end.Sub(started).Seconds()))
+	}
+	evidence := []string{fmt.Sprintf("Pod %s: init container %s was running since %s.", at.Name, name, facts.TimeText(started))}
+	if last := facts.LastLines(at); len(last) > 0 {
+		_, text, _ := strings.Cut(last[len(last)-1], ": ")
+		figures["message"] += " It last printed: " + quotedText(text) + "."
+		evidence = append(evidence, last[len(last)-1])
+	}
+	return evidence
 }
 
 // waitingForHosts reports that the launcher's agent still waits for workers, according to its log. Workers whose init containers run have

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,11 +40,26 @@ func images(p *input) []Finding {
 		figures["first"] = fmt.Sprintf("Create Secret %q with the login of the registry, or correct its name in imagePullSecrets.", secret)
 		figures["firstAction"] = phrase.QuoteCommand([]string{"kubectl", "-n", p.Job.Namespace, "get", "secrets"})
 	}
-	f := p.find(codes.ImagePullFailed, g.Pods, figures)
-	if f.Evidence = g.Lines; line != "" {
+	entry := codes.Lookup(codes.ImagePullFailed)
+	evidence := slices.Clone(g.Lines)
+	if image := strings.Trim(p.imageOf(g), `"`); withoutTag(image) && tagMatters.MatchString(figures["why"]) {
+		entry.Remedies = slices.Concat(codes.ImageWithoutTag, entry.Remedies)
+		figures["image"] = image
+		evidence = append([]string{"Image " + image + " has no tag: it stands for " + image + ":latest."}, evidence...)
+	}
+	f := p.findAs(entry, g.Pods, figures)
+	if f.Evidence = evidence; line != "" {
 		f.Evidence = append([]string{line}, f.Evidence...)
 	}
 	return append(found, f)
+}
+
+// tagMatters is why an image was not pulled that could be the wrong one.
+var tagMatters = regexp.MustCompile(`^: (?:the registry is not reachable|no image with this name|authentication required)`)
+
+// withoutTag reports whether the name of an image has neither a tag nor a digest. The last colon may be before the registry's port.
+func withoutTag(image string) bool {
+	return image != "" && !strings.Contains(image, "@") && !strings.Contains(path.Base(image), ":")
 }
 
 // pullsAlways reports whether the pod template of a role demands that an image is pulled although the node has it.

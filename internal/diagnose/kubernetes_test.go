@@ -80,7 +80,12 @@ func TestWhatKubernetesSays(t *testing.T) {
 			`Back-off pulling image "quay.io/nobody/nothing:1": ErrImagePull: failed to authorize: failed to fetch anonymous token: unexpected status: 401 Unauthorized`))},
 		"image-registry-away-and-no-pull-secret": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`)).with(
 			event("Pod", "pi-worker-0", "FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets (team-login); attempting to pull the image may not succeed."))},
-		"image-registry-away":         {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`))},
+		"image-registry-away": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`))},
+		"image-registry-away-and-no-tag": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`), func(pod *corev1.Pod) {
+			for i := range pod.Status.ContainerStatuses {
+				pod.Status.ContainerStatuses[i].Image = "registry.example.com:5000/team/train"
+			}
+		})},
 		"image-registry-away-for-all": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`)).with(registryFails)},
 		"image-rate-limit-for-all":    {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `429 Too Many Requests - toomanyrequests: You have reached your pull rate limit.`)).with(registryFails)},
 		"image-always-pulled": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImagePull", `dial tcp: lookup registry.example.com: no such host`)).with(func(s *scene) {

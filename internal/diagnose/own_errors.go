@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/diagnose/loglines"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
 )
 
 var (
@@ -95,9 +97,11 @@ func (p *input) unknownError(entry codes.Entry, figures map[string]string) codes
 	if figures["errorText"] == "" || entry.Summary != codes.Lookup(entry.Code).Summary {
 		return entry
 	}
-	switch {
+	switch remedies := p.quotedWord(figures); {
 	case figures["said"] != "":
 		entry.Remedies = codes.MessageOfMPI
+	case remedies != nil:
+		entry.Remedies = remedies
 	case p.failedWithoutMPI():
 		entry.Remedies = codes.OneProcess
 	default:
@@ -112,9 +116,8 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		figures["variable"] = found[1]
 		return codes.UnexpandedReference
 	}
-	if word := p.copiedWord(); word != "" && strings.Contains(figures["errorText"], word) {
-		figures["program"] = word
-		return codes.CopiedCharacter.Remedies
+	if known := p.quotedWord(figures); known != nil {
+		return known
 	}
 	switch kind {
 	case "module":
@@ -133,6 +136,9 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		if name := figures["variable"]; p.Job.Workers.Count > 0 && facts.SetsVariable(p.Template(mpi.RoleLauncher), name) && !facts.SetsVariable(p.Template(mpi.RoleWorker), name) {
 			return codes.VariableOnlyInLauncher
 		}
+		return p.misspelledVariable(figures)
+	case "variables of Open MPI", "variables of MPICH":
+		return p.misspelledVariable(figures)
 	case "read-only":
 		return p.onReadOnlyVolume(p.Template(p.programRole(figures)), figures)
 	case "permission":
@@ -156,6 +162,33 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		}
 	}
 	return p.nodeCause(kind, figures)
+}
+
+// quotedWord returns the remedies for an error that quotes a word of the launcher's command which is not what was meant, and adds figures for it;
+// nil if it quotes none.
+func (p *input) quotedWord(figures map[string]string) []v1alpha1.Remedy {
+	if word, variable := p.unexpandedWord(causeText(figures)); word != "" {
+		figures["option"], figures["variable"] = strconv.Quote(quotedText(word)), variable
+		return codes.ReferenceInArguments
+	}
+	if word := p.copiedWord(); word != "" && strings.Contains(figures["errorText"], word) {
+		figures["program"] = word
+		return codes.CopiedCharacter.Remedies
+	}
+	return nil
+}
+
+// unexpandedWord returns a word of the launcher's command that an error quotes and in which a reference to a variable remains, since no shell
+// runs the command (mpi.UnexpandedWords), and the variable; "" if there is none.
+func (p *input) unexpandedWord(text string) (word, variable string) {
+	for _, main := range first(p.Template(mpi.RoleLauncher).Containers) {
+		for word, variable := range mpi.UnexpandedWords(main) {
+			if strings.Contains(text, word) {
+				return word, variable
+			}
+		}
+	}
+	return "", ""
 }
 
 // copiedWord returns the word of the launcher's command that begins with a typographic character (mpi.CopiedWord); "" if there is none.
@@ -190,6 +223,10 @@ func (p *input) nodeCause(kind string, figures map[string]string) []v1alpha1.Rem
 		if strings.Contains(causeText(figures), "Bind to port") {
 			return codes.SSHDPort
 		}
+	case "length":
+		if indexError.MatchString(causeText(figures)) && p.fewDevices(figures) {
+			return slices.Concat(codes.FewDevices, codes.OwnErrorOf(causeText(figures)).Remedies)
+		}
 	case "license":
 		if p.Seen.Isolation != nil {
 			figures["policy"] = p.Seen.Isolation.Name
@@ -197,6 +234,26 @@ func (p *input) nodeCause(kind string, figures map[string]string) []v1alpha1.Rem
 		}
 	}
 	return nil
+}
+
+// indexError is an index beyond the end of a list, such as that of devices.
+var indexError = regexp.MustCompile(`IndexError|out of (?:range|bounds)|out_of_range`)
+
+// fewDevices reports whether a pod template lists fewer devices than its pods have ranks, and adds figures for that.
+func (p *input) fewDevices(figures map[string]string) bool {
+	roles := []mpi.Role{mpi.RoleWorker}
+	if p.Job.Launcher.RunsRanks {
+		roles = append(roles, mpi.RoleLauncher)
+	}
+	for _, role := range roles {
+		for _, main := range first(p.Template(role).Containers) {
+			if few := p.Job.FindFewDevices(main.Env); few != nil {
+				figures["variable"], figures["devices"], figures["programTemplate"] = few.Variable, phrase.Count(int32(few.Devices), "device"), p.field(role)
+				return true
+			}
+		}
+	}
+	return false
 }
 
 var (
@@ -368,7 +425,11 @@ func wrongModule(figures map[string]string) []v1alpha1.Remedy {
 		return nil
 	}
 	file := found[2] + found[3]
-	if figures["module"] = found[1]; agentapi.IsLibraryFile(file) || file == "" && !strings.Contains(causeText(figures), "partially initialized") {
+	figures["module"] = found[1]
+	if known := shadowedStandard(file, figures); known != nil {
+		return known
+	}
+	if agentapi.IsLibraryFile(file) || file == "" && !strings.Contains(causeText(figures), "partially initialized") {
 		return codes.ModuleVersion
 	}
 	figures["file"] = file

@@ -124,14 +124,19 @@ func TestOwnErrors(t *testing.T) {
 		"IndexError: list index out of range":                                                                                            {"length", "over 8 ranks"},
 		"ValueError: operands could not be broadcast together with shapes (4,) (5,)":                                                     {"shape", "Two arrays do not fit"},
 		"AttributeError: module 'numpy' has no attribute 'float'.":                                                                       {"module", "Install the version of numpy"},
-		"AttributeError: module 'random' has no attribute 'randint' (consider renaming '/scripts/random.py' since it has the same name)": {"module", "If /scripts/random.py is not the module random"},
-		"ImportError: cannot import name 'Random' from 'random' (/scripts/..2026_11_27_07_52_00.2382125561/random.py)":                   {"module", "If /scripts/random.py is not the module random"},
-		"ImportError: cannot import name 'x' from partially initialized module 'a' (most likely due to a circular import) (/app/a.py)":   {"module", "If /app/a.py is not the module a"},
-		"ImportError: cannot import name 'Tensor' from 'torch' (/usr/lib/python3/dist-packages/torch/__init__.py)":                       {"module", "Install the version of torch"},
-		"FileNotFoundError: [Errno 2] No such file or directory: '$(DATA_ROOT)/train/samples.csv'":                                       {"file", "Check the name: Kubernetes keeps the text $(DATA_ROOT)"},
-		"train: error: argument --epochs: invalid int value: '$(EPOCH)'":                                                                 {"arguments", "where no variable EPOCH is defined"},
-		"/usr/bin/python3: can't find '__main__' module in '/app/train.py'":                                                              {"folder", "/app/train.py is a folder"},
-		"tomllib.TOMLDecodeError: Invalid value (at line 1, column 5)":                                                                   {"text", "another format"},
+		"AttributeError: module 'random' has no attribute 'randint' (consider renaming '/scripts/random.py' since it has the same name)": {"module", "Rename /scripts/random.py, or the folder random there"},
+		"ImportError: cannot import name 'Random' from 'random' (/scripts/..2026_11_27_07_52_00.2382125561/random.py)":                   {"module", "Rename /scripts/random.py, or the folder random there"},
+		"Traceback (most recent call last):\n  File \"/scripts/train.py\", line 4, in <module>\n    logging.basicConfig(level=logging.INFO)\n    ^^^^^^^\nAttributeError: module 'logging' has no attribute 'basicConfig'": {"module", "Rename /scripts/logging.py, or the folder logging there: Python looks in the folder of the script"},
+		"AttributeError: partially initialized module 'queue' has no attribute 'Queue' (most likely due to a circular import)":                                                                                             {"module", "Rename the program's own file queue.py"},
+		"ImportError: cannot import name 'dumps' from 'json' (/app/json/__init__.py)":                                                                                                                                      {"module", "Rename /app/json, or"},
+		"AttributeError: module 'collections' has no attribute 'MutableMapping'":                                                                                                                                           {"module", "not every version has collections.MutableMapping"},
+		"ImportError: cannot import name 'batched' from 'itertools' (/usr/lib/python3.11/itertools.py)":                                                                                                                    {"module", "Install the version of itertools"},
+		"ImportError: cannot import name 'x' from partially initialized module 'a' (most likely due to a circular import) (/app/a.py)":                                                                                     {"module", "If /app/a.py is not the module a"},
+		"ImportError: cannot import name 'Tensor' from 'torch' (/usr/lib/python3/dist-packages/torch/__init__.py)":                                                                                                         {"module", "Install the version of torch"},
+		"FileNotFoundError: [Errno 2] No such file or directory: '$(DATA_ROOT)/train/samples.csv'":                                                                                                                         {"file", "Check the name: Kubernetes keeps the text $(DATA_ROOT)"},
+		"train: error: argument --epochs: invalid int value: '$(EPOCH)'":                                                                                                                                                   {"arguments", "where no variable EPOCH is defined"},
+		"/usr/bin/python3: can't find '__main__' module in '/app/train.py'":                                                                                                                                                {"folder", "/app/train.py is a folder"},
+		"tomllib.TOMLDecodeError: Invalid value (at line 1, column 5)":                                                                                                                                                     {"text", "another format"},
 		"Traceback (most recent call last):\n  File \"/app/a.py\", line 10, in <module>\n    rev = subprocess.check_output([\"git\", \"describe\"])\n  File \"/usr/lib/python3.11/subprocess.py\", line 1955, in _execute_child\n    raise child_exception_type(errno_num, err_msg, err_filename)\nFileNotFoundError: [Errno 2] No such file or directory: 'git'": {"file", "The program starts the command git"},
 		// What the image contains, how programs were built and are configured, and the number of ranks.
 		"-------------------------------------------------------\nProgram:     gmx mdrun, version 2022.5\n\nFatal error:\nThere is no domain decomposition for 7 ranks that is compatible with the given\nbox and a minimum cell size of 1.05 nm\nChange the number of ranks or mdrun option -rdd or -dds": {"number of ranks", "cannot divide its input"},
@@ -385,7 +390,32 @@ func TestOwnCauses(t *testing.T) {
 				{Name: "other", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 			}
 		}, "volume scratch, an emptyDir of 16Mi in each pod"},
-		"a variable of none":           {"KeyError: 'DATA_DIR'", func(*scene) {}, "set it in both pod templates"},
+		"a variable of none":                    {"KeyError: 'DATA_DIR'", func(*scene) {}, "set it in both pod templates"},
+		"a misspelled variable of Open MPI":     {"/scripts/run.sh: line 4: OMPI_COMM_WORLD_LOCALRANK: unbound variable", func(*scene) {}, "Write OMPI_COMM_WORLD_LOCAL_RANK in place of OMPI_COMM_WORLD_LOCALRANK: Open MPI sets"},
+		"a variable of Open MPI without a word": {"KeyError: 'OMPI_LOCAL_RANK'", func(*scene) {}, "Write OMPI_COMM_WORLD_LOCAL_RANK in place of OMPI_LOCAL_RANK"},
+		"a misspelled variable of MPICH":        {"KeyError: 'MPI_LOCAL_RANKID'", func(s *scene) { mpich(&s.job) }, "Write MPI_LOCALRANKID in place of MPI_LOCAL_RANKID: MPICH sets"},
+		"a variable of another MPI":             {"KeyError: 'OMPI_COMM_WORLD_LOCALRANK'", func(s *scene) { mpich(&s.job) }, "Only Open MPI sets"},
+		"a misspelled variable of the job": {"KeyError: 'DATADIR'", func(s *scene) {
+			s.job.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "DATA_DIR", Value: "/data"}}
+		}, "Write DATA_DIR in place of DATADIR, if that is meant"},
+		"a misspelled variable of the command": {"KeyError: 'LEARNING_RAET'", func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "-x", "LEARNING_RATE=0.1", "train"}
+		}, "Write LEARNING_RATE in place of LEARNING_RAET"},
+		"an argument that nothing replaced": {"ValueError: invalid literal for int() with base 10: '$STEPS'", func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "train", "$SEED", "$STEPS"}
+		}, "Write $(STEPS), which Kubernetes replaces"},
+		"an argument in an error of no kind": {"ValueError: no data set of the name ${DATA}", func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "train", "${DATA}"}
+		}, "Write $(DATA), which Kubernetes replaces"},
+		"an argument of a shell": {"ValueError: invalid literal for int() with base 10: '$STEPS'", func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"sh", "-c", "mpirun train '$STEPS'"}
+		}, "Check the data, arguments and variables"},
+		"fewer devices than ranks": {"IndexError: list index out of range", func(s *scene) {
+			s.job.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CUDA_VISIBLE_DEVICES", Value: "0"}}
+		}, "Remove CUDA_VISIBLE_DEVICES=0, or list as many devices as a pod has ranks: it shows 1 device to 2 ranks"},
+		"as many devices as ranks": {"IndexError: list index out of range", func(s *scene) {
+			s.job.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CUDA_VISIBLE_DEVICES", Value: "0,1"}}
+		}, "Check how the program divides its data"},
 		"the job's policy":             {"requests.exceptions.ConnectionError: HTTPConnectionPool(host='data.example', port=80): Max retries exceeded with url: /x", isolated, "connect to data.example:80. NetworkPolicy pi isolates it"},
 		"the job's policy, curl":       {"+ curl -f http://data.example/x\ncurl: (28) Failed to connect to data.example port 80 after 129 ms: Couldn't connect to server", isolated, "connect to http://data.example/x. NetworkPolicy pi"},
 		"the job's policy, a time-out": {"Traceback (most recent call last):\n  File \"/app/a.py\", line 6, in <module>\n    db = socket.create_connection((\"203.0.113.9\", 5432), timeout=10)\n         ^^^^^^^^\n  File \"/usr/lib/python3.11/socket.py\", line 851, in create_connection\n    raise exceptions[0]\nTimeoutError: timed out", isolated, "connect to 203.0.113.9:5432. NetworkPolicy pi isolates it"},

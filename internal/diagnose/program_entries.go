@@ -6,7 +6,6 @@ import (
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -43,8 +42,8 @@ func (p *input) missingProgram(entry codes.Entry, pods []facts.Pod, values map[s
 		entry.Remedies[0].Action = ""
 		return entry
 	}
-	if _, err := strconv.Atoi(values["program"]); err == nil {
-		return codes.NumberAsProgram
+	if known := p.valueAsProgram(values); known != nil {
+		return *known
 	}
 	if mpi.IsCopied(values["program"]) {
 		return codes.CopiedCharacter
@@ -89,6 +88,29 @@ func (p *input) missingProgram(entry codes.Entry, pods []facts.Pod, values map[s
 		return codes.ProgramMissingInLauncher
 	}
 	return entry
+}
+
+// valueAsProgram returns the definition for a program that is a value of an option, by the launcher's command, and adds figures for that; nil if it
+// is not.
+func (p *input) valueAsProgram(values map[string]string) *codes.Entry {
+	for _, taken := range mpi.ValuesTaken(p.LauncherCommand()) {
+		if taken.Program != values["program"] {
+			continue
+		}
+		values["option"], values["meant"] = quotedText(taken.Option), quotedText(taken.Meant)
+		_, variable, _ := strings.Cut(taken.Option, " ")
+		if isSet := facts.SetsVariable(p.Template(mpi.RoleLauncher), variable) || setElsewhere.MatchString(variable); taken.Meant != "" && !isSet {
+			entry := codes.ValueAsProgram
+			if mpi.IsNumber(taken.Program) {
+				entry.Remedies = entry.Remedies[:1]
+			}
+			return &entry
+		}
+	}
+	if mpi.IsNumber(values["program"]) {
+		return &codes.NumberAsProgram
+	}
+	return nil
 }
 
 // missingAfterModules returns the line about a program that a shell did not find after the command of environment modules, without which it

@@ -397,9 +397,15 @@ while attempting to start process rank 0.`)},
 			launcherLeft(agentapi.Summary{Code: agentapi.RankFailed, HostsExpected: 4, HostsReached: 4, ExitCode: new(int32(127)), Ranks: []agentapi.RankEnd{{Rank: 2, ExitCode: 127, Program: "pi"}}}, 127))},
 		"23-library-path-of-the-launchers-program": {codes.LibraryMissing, failed(127, `prepare: error while loading shared libraries: libfftw3.so.3: cannot open shared object file: No such file or directory`, launcherLibraries).with(
 			launcherLeft(agentapi.Summary{HostsExpected: 4, ExitCode: new(int32(127))}, 127))},
-		"21-program-hidden-by-a-volume":      {codes.ProgramMissing, failed(134, notFound("solver"), codeAt("/usr/local/bin"))},
-		"21-program-on-the-launchers-volume": {codes.ProgramMissing, failed(134, notFound("/code/solver"), codeAt("/code"), func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].VolumeMounts = nil })},
-		"21-program-is-a-number":             {codes.ProgramMissing, failed(255, `[proxy:1@pi-worker-1] HYDU_create_process (lib/utils/launch.c:73): execvp error on file 2 (No such file or directory)`, mpich)},
+		"21-program-hidden-by-a-volume":          {codes.ProgramMissing, failed(134, notFound("solver"), codeAt("/usr/local/bin"))},
+		"21-program-on-the-launchers-volume":     {codes.ProgramMissing, failed(134, notFound("/code/solver"), codeAt("/code"), func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].VolumeMounts = nil })},
+		"21-program-is-a-number":                 {codes.ProgramMissing, failed(255, `[proxy:1@pi-worker-1] HYDU_create_process (lib/utils/launch.c:73): execvp error on file 2 (No such file or directory)`, mpich)},
+		"21-program-is-a-value":                  {codes.ProgramMissing, failed(134, notFound("0.1"), launcherRuns("mpirun", "-n", "2", "-x", "LEARNING_RATE", "0.1", "train.py"))},
+		"21-program-is-a-value-of-words":         {codes.ProgramMissing, failed(134, notFound("resnet50"), launcherRuns("mpirun", "-x", "MODEL", "resnet50", "train.py"))},
+		"21-program-after-an-option":             {codes.ProgramMissing, failed(134, notFound("trian"), launcherRuns("mpirun", "-x", "PATH", "trian"))},
+		"21-program-is-a-number-after-an-option": {codes.ProgramMissing, failed(134, notFound("4"), launcherRuns("mpirun", "--mca", "btl_tcp_links", "2", "4", "train"))},
+		"27-no-transport-by-variables":           {codes.NoTransport, failed(17, unreachablePair, transportVariables("self,vader"))},
+		"27-no-transport-with-tcp":               {codes.NoTransport, failed(17, unreachablePair, transportVariables("self,vader,tcp"))},
 		"21-program-mounted-without-execution": {codes.ProgramMissing, failed(134, notFound("train.py"), codeAt("/usr/local/bin/train.py"), func(j *mpi.Job) {
 			j.Workers.Template.Spec.Containers[0].VolumeMounts[0].SubPath = "train.py"
 		})},
@@ -900,6 +906,12 @@ func TestAgentsTell(t *testing.T) {
 			"nothing listens at 10.244.1.9:2222 (connection refused): its container has not started, or ended", 120), inInit(2, corev1.ContainerState{
 			Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-3 * time.Minute))},
 		}))},
+		"agent-unreachable-while-its-init-container-waits": {codes.WorkerUnreachable, failed(1, unreliable).with(trouble(agentapi.Unreachable,
+			"nothing listens at 10.244.1.9:2222 (connection refused): its container has not started, or ended", 120), inInit(2, corev1.ContainerState{
+			Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-3 * time.Minute))},
+		}), func(s *scene) {
+			s.evidence.Logs["pi-worker-2"] = jobstate.Log{Lines: []string{"waiting for redis", "waiting for redis"}, LastAt: mpitest.Now}
+		})},
 		"agent-unreachable-while-its-init-container-worked": {codes.WorkerUnreachable, failed(1, unreliable).with(trouble(agentapi.Unreachable,
 			"nothing listens at 10.244.1.9:2222 (connection refused): its container has not started, or ended", 120), inInit(2, corev1.ContainerState{
 			Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, StartedAt: metav1.NewTime(mpitest.Now.Add(-3 * time.Minute)), FinishedAt: metav1.NewTime(mpitest.Now)},
@@ -1141,6 +1153,18 @@ func batchVariable(j *mpi.Job) {
 // launcherLibraries has a path of libraries in the launcher only.
 func launcherLibraries(j *mpi.Job) {
 	j.Launcher.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LD_LIBRARY_PATH", Value: "/opt/fftw/lib"}}
+}
+
+// unreachablePair is what Open MPI prints if no transport connects two ranks.
+const unreachablePair = "At least one pair of MPI processes are unable to reach each other for\nMPI communications."
+
+// transportVariables selects Open MPI's components in both pod templates.
+func transportVariables(btl string) func(*mpi.Job) {
+	return func(j *mpi.Job) {
+		for _, template := range []*corev1.PodTemplateSpec{&j.Launcher.Template, &j.Workers.Template} {
+			template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OMPI_MCA_pml", Value: "ob1"}, {Name: "OMPI_MCA_btl", Value: btl}}
+		}
+	}
 }
 
 // launcherRuns gives the launcher a command.

@@ -18,7 +18,8 @@ import (
 // ownSetting returns the definition of a problem that a variable of the job's own can cause, with the remedy to remove it, and a line of
 // evidence; the definition itself and no line if no pod template sets such a variable. It adds figures for the variable.
 func (p *input) ownSetting(entry codes.Entry, figures map[string]string) (codes.Entry, []string) {
-	for _, name := range entry.Settings {
+	settings := p.settingsOf(entry)
+	for _, name := range settings {
 		roles, value := p.setters(name)
 		if len(roles) == 0 {
 			continue
@@ -41,10 +42,38 @@ func (p *input) ownSetting(entry codes.Entry, figures map[string]string) (codes.
 		if len(entry.Remedies) > 0 && strings.Contains(entry.Remedies[0].Action, name+"=") {
 			at = 1
 		}
+		figures["replaces"] = "It replaces"
+		evidence := []string{fmt.Sprintf("%s %s %s.", phrase.Capital(setBy), sets, figures["ownVariable"])}
+		if entry.Code == codes.NoTransport {
+			if more := p.setBySame(settings, name, roles); len(more) > 0 {
+				figures["ownVariable"], figures["replaces"] = strings.Join(append([]string{figures["ownVariable"]}, more...), " and "), "They replace"
+				evidence[0] = fmt.Sprintf("%s %s %s.", phrase.Capital(setBy), sets, figures["ownVariable"])
+			}
+		}
 		entry.Remedies = slices.Insert(entry.Remedies, at, codes.OwnSetting)
-		return entry, []string{fmt.Sprintf("%s %s %s.", phrase.Capital(setBy), sets, figures["ownVariable"])}
+		return entry, evidence
 	}
 	return entry, nil
+}
+
+// settingsOf returns the variables of the job's own that can cause a problem, those first that can do so with their values: a selection of Open
+// MPI's transports with one that connects pods is not what lacks.
+func (p *input) settingsOf(entry codes.Entry) []string {
+	const transports = "OMPI_MCA_btl"
+	if _, value := p.setters(transports); value == "" || mpi.StaysInPod(value) || !slices.Contains(entry.Settings, transports) {
+		return entry.Settings
+	}
+	return append(slices.DeleteFunc(slices.Clone(entry.Settings), func(name string) bool { return name == transports }), transports)
+}
+
+// setBySame returns those of the settings after one that the same roles set, with their values.
+func (p *input) setBySame(settings []string, one string, roles []mpi.Role) (more []string) {
+	for _, name := range settings[slices.Index(settings, one)+1:] {
+		if by, value := p.setters(name); slices.Equal(by, roles) {
+			more = append(more, name+"="+quotedText(value))
+		}
+	}
+	return more
 }
 
 // passesOn reports whether a remedy has Open MPI pass a variable on.

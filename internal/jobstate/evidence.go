@@ -40,6 +40,8 @@ type Evidence struct {
 	// CurveLines are the lines with figures in the last output of the program, and Curves the curves of the job's report with these.
 	CurveLines []curves.Line
 	Curves     *v1alpha1.TrainingCurves
+	// Advance is when the figures in the last output of the program changed.
+	Advance curves.Advance
 	// Usage is what the job's agents reported last of its usage, while it runs; nil if they reported none.
 	Usage *agentapi.Usage
 	// KeptLogs are the ends of the logs of all pods of a job that has ended, for its report; nil if they were not read now.

@@ -59,6 +59,37 @@ func ProgramsOfLaunchers(command string) (all [][]string) {
 	return all
 }
 
+// ValueTaken is the last option of a call of MPI's launchers with its values, and the word after them, which the launcher takes as the program
+// although it may be a value.
+type ValueTaken struct {
+	// Option is with its values, such as "-x LEARNING_RATE", and Meant with the word, such as "-x LEARNING_RATE=0.1"; "" if that is unknown.
+	Option, Program, Meant string
+	// Known is set if the option is known to take these values and no more.
+	Known bool
+}
+
+// ValuesTaken returns that of each call of a launcher in a command or script that has an option with values before its program.
+func ValuesTaken(command string) (all []ValueTaken) {
+	for _, call := range callsOfLaunchers(command) {
+		at := len(call.options) - 1
+		for at >= 0 && !strings.HasPrefix(call.options[at], "-") {
+			at--
+		}
+		if at < 0 || len(call.program) == 0 {
+			continue
+		}
+		name, _, joined := strings.Cut(strings.TrimLeft(call.options[at], "-"), "=")
+		values := call.options[at+1:]
+		taken := ValueTaken{Option: strings.Join(call.options[at:], " "), Program: call.program[0]}
+		taken.Known = joined && len(values) == 0 || len(values) == valuesOf(name) && (len(values) == 2 || len(values) == 1 && slices.Contains(optionsOfOne, name))
+		if name == "x" && len(values) == 1 && !strings.Contains(values[0], "=") {
+			taken.Meant = call.options[at] + " " + values[0] + "=" + taken.Program
+		}
+		all = append(all, taken)
+	}
+	return all
+}
+
 // launcherCall is a call of one of MPI's launchers.
 type launcherCall struct{ options, program []string }
 
@@ -95,10 +126,14 @@ func valuesOf(option string) int {
 	return 1
 }
 
-// optionsOfTwo are options with a name and a value, and optionsOfNone those without a value: of Open MPI (mpirun(1), prterun(1)) and Hydra
+// optionsOfTwo are options with a name and a value, optionsOfOne many of those with one, and optionsOfNone those without a value: of Open MPI (mpirun(1), prterun(1)) and Hydra
 // (mpiexec -help).
 var (
-	optionsOfTwo  = []string{"mca", "gmca", "prtemca", "gprtemca", "pmixmca", "gpmixmca", "omca", "genv", "env"}
+	optionsOfTwo = []string{"mca", "gmca", "prtemca", "gprtemca", "pmixmca", "gpmixmca", "omca", "genv", "env"}
+	optionsOfOne = []string{
+		"x", "n", "np", "c", "N", "npernode", "host", "H", "hostfile", "machinefile", "rankfile", "map-by", "bind-to", "rank-by", "wdir", "wd", "timeout", "output-filename", "output", "display", "ppn",
+		"perhost", "hosts", "f", "genvlist", "envlist", "launcher", "bootstrap", "iface",
+	}
 	optionsOfNone = []string{
 		"allow-run-as-root", "oversubscribe", "nooversubscribe", "use-hwthread-cpus", "tag-output", "timestamp-output", "bynode", "byslot", "nolocal", "enable-recovery", "pernode",
 		"report-bindings", "display-map", "display-allocation", "merge-stderr-to-stdout", "v", "verbose", "q", "quiet", "l", "prepend-rank", "rr", "genvall", "genvnone", "envall", "envnone",

@@ -111,6 +111,9 @@ func Warnings(j Job) []string {
 	warnings := warnTemplates(j)
 	warnings = append(warnings, warnLauncher(j)...)
 	warnings = append(warnings, warnReferences(j)...)
+	if containers := j.Workers.Template.Spec.Containers; len(containers) > 0 && j.Fields.WorkerTemplate != nil {
+		warnings = append(warnings, j.WarnDevices(containers[0].Env, j.Fields.WorkerTemplate.Child("spec", "containers").Index(0).Child("env"))...)
+	}
 	if j.Ranks() == 0 && j.Workers.Count > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s: with 0 slots mpirun cannot start ranks; use 1 or more", j.Fields.Slots))
 	}

@@ -74,11 +74,35 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 	if !isScript {
 		text = strings.Join(words, " ")
 	}
+	if startsMPI.MatchString(text) {
+		warnings = append(warnings, warnValues(text, at)...)
+	}
 	if name := j.strangeHost(text); name != "" && startsMPI.MatchString(text) {
 		warnings = append(warnings, fmt.Sprintf("%s: host %q is none of this job, whose hosts are %s; remove the flag, since MPI reads the job's hostfile by itself",
 			at, phrase.Cut(name, maxShownName), j.hostRange()))
 	}
 	return warnings
+}
+
+// warnValues returns warnings about numbers that MPI's launcher takes as the program, since the option before them takes fewer values.
+func warnValues(command string, at *field.Path) (warnings []string) {
+	for _, taken := range ValuesTaken(command) {
+		if !taken.Known || !IsNumber(taken.Program) {
+			continue
+		}
+		remedy := "check the values of this option"
+		if taken.Meant != "" {
+			remedy = fmt.Sprintf("write %q", phrase.Cut(taken.Meant, maxShownName))
+		}
+		warnings = append(warnings, fmt.Sprintf("%s: MPI takes %q as the program, because %q ends before it: %s", at, phrase.Cut(taken.Program, maxShownName), phrase.Cut(taken.Option, maxShownName), remedy))
+	}
+	return warnings
+}
+
+// IsNumber reports whether a word is a number, which is no program.
+func IsNumber(word string) bool {
+	_, err := strconv.ParseFloat(word, 64)
+	return err == nil && strings.ContainsAny(word, "0123456789")
 }
 
 // warnWords returns warnings about the words of a command of MPI's launcher that no shell runs.

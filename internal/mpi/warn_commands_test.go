@@ -80,6 +80,13 @@ func TestWarnLauncher(t *testing.T) {
 		"an option with its value":               {[]string{"mpirun", "-n", "4", "--map-by node", "train", "--lr 1"}, `"--map-by node" is one word`},
 		"an option of the program":               {[]string{"mpirun", "-n", "4", "train", "--name a b"}, ""},
 		"an option of the program alone":         {[]string{"mpirun", "train", "-x y"}, ""},
+		"a value without the sign":               {[]string{"mpirun", "-n", "2", "-x", "LEARNING_RATE", "0.1", "train.py"}, `spec.command: MPI takes "0.1" as the program, because "-x LEARNING_RATE" ends before it: write "-x LEARNING_RATE=0.1"`},
+		"a value without the sign, in a script":  {shell("cd /work\nmpirun -x SEED 42 python train.py"), `write "-x SEED=42"`},
+		"a value of an option with two":          {[]string{"mpirun", "--mca", "btl_tcp_links", "2", "4", "train"}, `MPI takes "4" as the program, because "--mca btl_tcp_links 2" ends before it: check the values`},
+		"two numbers of ranks":                   {[]string{"mpirun", "-np", "2", "1", "train"}, `MPI takes "1" as the program, because "-np 2" ends before it`},
+		"a number of an unknown option":          {[]string{"mpirun", "--new-flag", "train", "5"}, ""},
+		"a number of the program":                {[]string{"mpirun", "-x", "SEED", "train", "5"}, ""},
+		"a number of a value with a sign":        {[]string{"mpirun", "-x", "SEED=1", "train", "5"}, ""},
 		"the launcher itself":                    {[]string{"mpirun", "--host", "localhost", "train"}, ""},
 	} {
 		got := strings.Join(job.WarnLauncher(test.command, nil, nil, field.NewPath("spec")), "\n")

@@ -79,14 +79,14 @@ func (j Job) withoutTransport(words []string, env []corev1.EnvVar) (btl string, 
 		selected[found[1]] = found[2]
 		inCommand = inCommand || found[1] == "btl"
 	}
-	if pml := selected["pml"]; pml != "" && pml != "ob1" || !staysInPod(selected["btl"]) {
+	if pml := selected["pml"]; pml != "" && pml != "ob1" || !StaysInPod(selected["btl"]) {
 		return "", false
 	}
 	return selected["btl"], inCommand
 }
 
-// staysInPod reports whether a selection of byte transfer layers has none that connects pods.
-func staysInPod(selection string) bool {
+// StaysInPod reports whether a selection of byte transfer layers has none that connects pods.
+func StaysInPod(selection string) bool {
 	names, excludes := strings.CutPrefix(selection, "^")
 	list := strings.Split(names, ",")
 	switch {

@@ -2,6 +2,7 @@ package mpi
 
 import (
 	"fmt"
+	"iter"
 	"path"
 	"regexp"
 	"slices"
@@ -57,23 +58,43 @@ func WarnCommandReferences(words []string, env []corev1.EnvVar, from []corev1.En
 // UnexpandedIn returns the first word of a container's command or arguments with a reference to a variable that neither Kubernetes nor a
 // shell replaces, and the variable; "" if there is none.
 func UnexpandedIn(container corev1.Container) (word, variable string) {
-	words := slices.Concat(container.Command, container.Args)
-	if len(words) == 0 || slices.ContainsFunc(words, isShell) {
-		return "", ""
-	}
-	for _, word := range words {
-		for _, found := range reference.FindAllStringSubmatch(word, -1) {
-			name := found[1]
-			if name == "" || len(container.EnvFrom) > 0 || isServiceVariable(name) || slices.ContainsFunc(container.Env, func(env corev1.EnvVar) bool { return env.Name == name }) {
-				continue
-			}
-			return word, name
-		}
-		if found := shellVariable.FindStringSubmatch(word); found != nil && slices.Contains(Launchers, path.Base(words[0])) {
-			return word, found[1] + found[2]
-		}
+	for word, variable := range UnexpandedWords(container) {
+		return word, variable
 	}
 	return "", ""
+}
+
+// UnexpandedWords returns all such words, each with the first such variable.
+func UnexpandedWords(container corev1.Container) iter.Seq2[string, string] {
+	return func(yield func(word, variable string) bool) {
+		words := slices.Concat(container.Command, container.Args)
+		if len(words) == 0 || slices.ContainsFunc(words, isShell) {
+			return
+		}
+		callsMPI := slices.Contains(Launchers, path.Base(words[0]))
+		for _, word := range words {
+			name := unexpandedBy(container, word)
+			if found := shellVariable.FindStringSubmatch(word); name == "" && found != nil && callsMPI {
+				name = found[1] + found[2]
+			}
+			if name != "" && !yield(word, name) {
+				return
+			}
+		}
+	}
+}
+
+// unexpandedBy returns the first variable of a word to which it refers as Kubernetes expands it, and that the container does not define; "" if
+// there is none.
+func unexpandedBy(container corev1.Container, word string) string {
+	for _, found := range reference.FindAllStringSubmatch(word, -1) {
+		name := found[1]
+		if name == "" || len(container.EnvFrom) > 0 || isServiceVariable(name) || slices.ContainsFunc(container.Env, func(env corev1.EnvVar) bool { return env.Name == name }) {
+			continue
+		}
+		return name
+	}
+	return ""
 }
 
 // isServiceVariable reports whether a name is of those that the kubelet sets for the Services of a namespace.

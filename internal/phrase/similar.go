@@ -66,3 +66,28 @@ func distance(a, b string) int {
 	}
 	return rows[len(a)][len(b)]
 }
+
+// Misspelled returns the name of which another one is probably a misspelling, by a stricter measure than Similar's: it is the same without
+// case and underscores, or one letter differs, two in a long name. It returns "" if there is none, several, or the name itself is one of them.
+func Misspelled(written string, names []string) string {
+	const short, long = 4, 12
+	if len(written) < short || slices.Contains(names, written) {
+		return ""
+	}
+	least, nearest := 2, ""
+	if len(written) >= long {
+		least = 3
+	}
+	for _, name := range names {
+		switch d := distance(bare(written), bare(name)); {
+		case d < least:
+			least, nearest = d, name
+		case d == least && name != nearest:
+			nearest = ""
+		}
+	}
+	return nearest
+}
+
+// bare returns a name in lower case without underscores.
+func bare(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -204,6 +205,16 @@ func Environ(pid int) []string {
 func Arguments(pid int) []string {
 	data, _ := os.ReadFile(File(pid, "cmdline"))
 	return strings.Split(string(bytes.TrimRight(data, "\x00")), "\x00")
+}
+
+// Name returns the name of a process's program: the first of its arguments without the folder, or, of a process that has ended and has none
+// any more, what the kernel keeps of the name of its file; "" if it is gone.
+func Name(pid int) string {
+	if first := Arguments(pid)[0]; first != "" {
+		return filepath.Base(first)
+	}
+	name, _ := os.ReadFile(File(pid, "comm"))
+	return strings.TrimSpace(string(name))
 }
 
 // Ancestors returns the processes above another one, nearest first, as far as this container shows them.

@@ -1,8 +1,12 @@
 package process
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 )
 
 func TestParseLoad(t *testing.T) {
@@ -36,5 +40,23 @@ func TestCountCPUs(t *testing.T) {
 	}
 	if CPUs() < 1 {
 		t.Error("the node has no CPU")
+	}
+}
+
+// TestNameOfAProcessThatHasEnded: the kernel keeps no arguments of a process that has ended and was not awaited.
+func TestNameOfAProcessThatHasEnded(t *testing.T) {
+	command := exec.Command("/bin/sh", "-c", "exit 3")
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = command.Wait() }()
+	for state, _ := ReadStat(command.Process.Pid); state.State != 'Z'; state, _ = ReadStat(command.Process.Pid) {
+		time.Sleep(time.Millisecond)
+	}
+	if got := Name(command.Process.Pid); got != "sh" {
+		t.Errorf("its name is %q", got)
+	}
+	if got := Name(os.Getpid()); got != filepath.Base(os.Args[0]) {
+		t.Errorf("the name of this test is %q", got)
 	}
 }

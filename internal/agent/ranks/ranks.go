@@ -261,7 +261,7 @@ func (r *Ranks) recognize(pid int, state process.Stat, known *observed) {
 	r.seen++
 	close(r.begun)
 	r.begun = make(chan struct{})
-	end := agentapi.RankEnd{Rank: rank, Of: mpirun.SizeOf(env), Program: filepath.Base(process.Arguments(pid)[0])}
+	end := agentapi.RankEnd{Rank: rank, Of: mpirun.SizeOf(env), Program: process.Name(pid)}
 	r.log.Info("rank started", "rank", rank, "pid", pid, "program", end.Program)
 	r.awaited[pid] = process.OnEnd(pid, func(status unix.WaitStatus, known bool) { r.keepEnd(pid, end, status, known) })
 }

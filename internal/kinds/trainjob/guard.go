@@ -299,6 +299,7 @@ func warn(job TrainJob, used Runtime) []string {
 	converted := Convert(job, used)
 	warnings = append(warnings, converted.WarnLauncher(trainer.Command, trainer.Args, trainer.Env, trainerPath)...)
 	warnings = append(warnings, converted.WarnLocalMaster(trainer.Env, trainerPath.Child("env"))...)
+	warnings = append(warnings, converted.WarnDevices(trainer.Env, trainerPath.Child("env"))...)
 	pod := used.trainer().pod()
 	if own := container(&pod.Spec); own != nil {
 		warnings = append(warnings, mpi.WarnReferences(trainer.Env, own.EnvFrom, trainerPath.Child("env"), own.Env...)...)
