@@ -1,6 +1,15 @@
 package diagnose
 
-import "time"
+import (
+	"time"
+
+	"opendatahub.io/mpijob/internal/codes"
+)
+
+// goesOn reports whether all ranks only seem to wait or to be idle, as programs do that sleep between their steps.
+func (p *input) goesOn(code codes.Code, figures map[string]string) bool {
+	return (code == codes.RanksIdle || code == codes.RanksWaiting) && figures["afterMPI"] == "" && p.advancedSince(figures["since"])
+}
 
 // advancedSince reports whether the program goes on although its ranks seem to wait since a time of the day in UTC: a step, epoch or figure that
 // it prints has changed since then, and the last such change is not longer ago than is usual for it. Lines that repeat the same figures are

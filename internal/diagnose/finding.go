@@ -45,8 +45,8 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 		if option := p.bindingOption(); option != "" {
 			values["option"], entry.Remedies = option, slices.Concat([]v1alpha1.Remedy{codes.BindingOption}, entry.Remedies[1:])
 		}
-	case (entry.Code == codes.MoreSlotsThanGPUs || entry.Code == codes.WrongGPU) && p.fewDevices(values):
-		entry.Remedies = slices.Concat(codes.FewDevices, entry.Remedies)
+	case entry.Code == codes.MoreSlotsThanGPUs || entry.Code == codes.WrongGPU:
+		entry = p.deviceEntry(entry, values)
 	case entry.Code == codes.SegmentationFault:
 		var shown []string
 		entry, shown = p.crashEntry(entry)

@@ -64,7 +64,7 @@ func stalled(p *input) []Finding {
 		return nil
 	}
 	code, figures := stallFigures(text, launcher.Log.Lines)
-	if code == "" || (code == codes.RanksIdle || code == codes.RanksWaiting) && figures["afterMPI"] == "" && p.advancedSince(figures["since"]) {
+	if code == "" || p.goesOn(code, figures) {
 		return nil
 	}
 	if rank := p.endedUnseen(text, launcher.Log.Lines); rank != "" && code == codes.RanksWaiting {

@@ -256,6 +256,14 @@ func (p *input) fewDevices(figures map[string]string) bool {
 	return false
 }
 
+// deviceEntry returns the definition of a problem with the GPUs of ranks, with the remedies for a list of fewer devices than ranks, if there is one.
+func (p *input) deviceEntry(entry codes.Entry, figures map[string]string) codes.Entry {
+	if p.fewDevices(figures) {
+		entry.Remedies = slices.Concat(codes.FewDevices, entry.Remedies)
+	}
+	return entry
+}
+
 var (
 	// moduleWithout is a module of Python that lacks a name, with its file where Python names it (Python/ceval.c, Objects/moduleobject.c).
 	moduleWithout = regexp.MustCompile(`(?:from (?:partially initialized module )?|module )'([\w.]+)'.*?(?:\((/[^()]+)\)|renaming '(/[^']+)'|$)`)
