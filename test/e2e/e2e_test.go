@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -353,14 +354,16 @@ func succeeded(job *kubeflow.MPIJob) error {
 	return fmt.Errorf("conditions are %+v", job.Status.Conditions)
 }
 
-// output is all that the launcher has printed.
+// output is all that the launcher has printed, in its last attempt.
 func output(t *testing.T, job *kubeflow.MPIJob) string {
 	t.Helper()
 	pods := podsOf(t, job, mpi.RoleLauncher)
 	if len(pods) == 0 {
 		t.Fatal("the launcher has no pod")
 	}
-	stream, err := logs.CoreV1().Pods(job.Namespace).GetLogs(pods[0].Name, &corev1.PodLogOptions{}).Stream(t.Context())
+	// Kubernetes keeps the pods of earlier attempts.
+	last := slices.MaxFunc(pods, func(a, b corev1.Pod) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	stream, err := logs.CoreV1().Pods(job.Namespace).GetLogs(last.Name, &corev1.PodLogOptions{}).Stream(t.Context())
 	if err != nil {
 		t.Fatalf("read the launcher's log: %v", err)
 	}
