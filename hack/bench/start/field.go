@@ -153,6 +153,8 @@ func (f *field) runJob(ctx context.Context, job *kubeflow.MPIJob) (took times, e
 		return took, err
 	}
 	defer stopObserving()
+	// The API server sets a path in all jobs.
+	byAgent := job.Spec.SSHAuthMountPath == ""
 	start := time.Now()
 	if err := f.Client.Create(ctx, job); err != nil {
 		return took, fmt.Errorf("create MPIJob %s: %w", job.Name, err)
@@ -191,8 +193,7 @@ func (f *field) runJob(ctx context.Context, job *kubeflow.MPIJob) (took times, e
 		return took, err
 	}
 	var reported launch
-	if job.Spec.SSHAuthMountPath == "" {
-		// The agent started the ranks.
+	if byAgent {
 		if reported, err = f.launchOf(ctx, job); err != nil {
 			return took, err
 		}

@@ -183,8 +183,12 @@ func (o *observation) steps(created, firstLine time.Time, reported launch) []rep
 		}
 	}
 	name := "ssh, MPI and the program: first line"
-	if reported.has("MPIInit") {
+	switch {
+	case reported.has("MPIInit"):
 		name = "MPI_Init and the program: first line"
+	case reported.has("Connected"):
+		// The ranks ended before the agent saw them.
+		name = "MPI's daemons and the program: first line"
 	}
 	add(name, ranks, firstLine)
 	return steps
@@ -213,7 +217,8 @@ func (f *field) launchOf(ctx context.Context, job client.Object) (found launch, 
 		if err := f.Client.Get(ctx, key, object); client.IgnoreNotFound(err) != nil {
 			return found, fmt.Errorf("get the report of %s: %w", job.GetName(), err)
 		}
-		if found, err = readLaunch(object.Object); err != nil || found.has("MPIInit") {
+		found, err = readLaunch(object.Object)
+		if ended, _, _ := unstructured.NestedString(object.Object, "status", "completionTime"); err != nil || ended != "" {
 			return found, err
 		}
 		if err := wait.For(ctx, 100*time.Millisecond); err != nil {

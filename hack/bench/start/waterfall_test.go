@@ -84,6 +84,11 @@ func TestSteps(t *testing.T) {
 			step("Job controller: pods created", 0.3, 0.2), step("scheduler", 0.5, 0.2), step("kubelet: volumes and network", 0.6, 0.4),
 			step("containerd: containers started", 0.9, 0.3), step("ssh, MPI and the program: first line", 1.2, 0.3),
 		}},
+		"ranks that end at once": {func(o *observation) { addPods(o, 0.6, false) }, launch{since: since, steps: reported.steps[:3]}, []report.Step{
+			step("operator: pods created", 0, 0.1), step("scheduler", 0.1, 0.2), step("kubelet: volumes and network", 0.2, 0.4),
+			step("containerd: containers started", 0.5, 0.3), step("mpirun: until it connects", 0.8, 0.1), step("agent: all workers connected", 0.9, 0.05),
+			step("MPI's daemons and the program: first line", 0.95, 0.55),
+		}},
 		"nothing was observed": {func(*observation) {}, launch{}, nil},
 	} {
 		o := &observation{pods: map[types.UID]*podTimes{}}
