@@ -680,6 +680,9 @@ torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, in
 		"slots-over-gpus-fill-memory": {codes.GPUOutOfMemory, failed(1, `torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.31 GiB is free.`, func(j *mpi.Job) { j.SlotsPerWorker = 4 })},
 		"gpu-of-another-rank": {codes.WrongGPU, failed(1, `[1,3]<stderr>:pi-worker-1:71:71 [0] init.cc:943 NCCL WARN Duplicate GPU detected : rank 3 and rank 2 both on CUDA device 17000
 torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, invalid usage`)},
+		"gpu-of-a-short-list": {codes.WrongGPU, failed(1, `[1,5]<stderr>:torch.AcceleratorError: CUDA error: invalid device ordinal`, func(j *mpi.Job) {
+			j.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CUDA_VISIBLE_DEVICES", Value: "0"}}
+		})},
 		"gpu-of-the-rank-in-the-job": {codes.WrongGPU, failed(1, `[1,5]<stderr>:torch.AcceleratorError: CUDA error: invalid device ordinal`)},
 		"39-horovodrun":              {codes.ShortHostNames, failed(1, "ssh not successful for hosts:\npi-worker-0\npi-worker-1", sshd)},
 		"40-killed-not-by-memory": {codes.Killed, failed(1, `epoch 3`, sshd).with(

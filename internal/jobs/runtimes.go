@@ -160,11 +160,19 @@ func (c *Client) RuntimeOf(ctx context.Context, job trainjob.TrainJob) (*trainjo
 	if found != nil || err != nil {
 		return found, err
 	}
-	return nil, c.noRuntime(ctx, job.Namespace, job.Spec.RuntimeRef.Name)
+	missing, name := c.noRuntime(ctx, job.Namespace, job.Spec.RuntimeRef.Name), job.Spec.RuntimeRef.Name
+	if slices.Contains(missing.Names, name) {
+		kind, other := trainjob.ClusterRuntimeKind, trainjob.RuntimeKind
+		if job.Spec.RuntimeRef.Kind == trainjob.RuntimeKind {
+			kind, other = other, kind
+		}
+		missing.What, missing.Similar = kind, []string{other + " " + name}
+	}
+	return nil, missing
 }
 
 // noRuntime returns the error about a runtime that does not exist.
-func (c *Client) noRuntime(ctx context.Context, namespace, name string) error {
+func (c *Client) noRuntime(ctx context.Context, namespace, name string) *NotFoundError {
 	names := c.runtimeNames(ctx, namespace)
 	return &NotFoundError{What: "runtime", Name: name, Names: names, Similar: phrase.Similar(name, names)}
 }

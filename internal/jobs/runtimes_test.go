@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -74,6 +75,22 @@ func TestDescribeRuntime(t *testing.T) {
 		got.Errors, got.Object = nil, nil
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestRuntimeOfTheOtherKind: the error about a runtime that does not exist names the one of the other kind.
+func TestRuntimeOfTheOtherKind(t *testing.T) {
+	t.Parallel()
+	c, _ := newServer(t, clusterRuntime(t, "torch", "{}"), object(t, "{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainingRuntime, metadata: {name: mine}, spec: {}}"))
+	for name, test := range map[string]struct{ kind, runtime, want string }{
+		"of the cluster":   {trainjob.RuntimeKind, "torch", `TrainingRuntime "torch" not found; did you mean ClusterTrainingRuntime torch?`},
+		"of the namespace": {"", "mine", `ClusterTrainingRuntime "mine" not found; did you mean TrainingRuntime mine?`},
+		"misspelled":       {"", "tors", `runtime "tors" not found; did you mean torch?`},
+	} {
+		job := trainjob.TrainJob{ObjectMeta: metav1.ObjectMeta{Namespace: "ns"}, Spec: trainjob.Spec{RuntimeRef: trainjob.RuntimeRef{Kind: test.kind, Name: test.runtime}}}
+		if _, err := c.RuntimeOf(t.Context(), job); err == nil || err.Error() != test.want {
+			t.Errorf("%s: %v, want %s", name, err, test.want)
 		}
 	}
 }
