@@ -133,7 +133,8 @@ type Summary struct {
 	InitSeconds float64 `json:"initSeconds,omitempty"`
 	// Sessions are the launcher's sessions on its hosts; nil if there was none. Only launchers report them.
 	Sessions *Sessions `json:"sessions,omitempty"`
-	// Hosts are the hosts that could not be connected or were lost, at most 8.
+	// Hosts are the hosts that could not be connected or were lost, at most 8, in the order of time. A worker reports those behind it
+	// (see Through) to the launcher; they are not part of its termination message.
 	Hosts []HostTrouble `json:"hosts,omitempty"`
 	// RanksSeen is the number of processes of ranks that were observed in this container. Short-lived processes can
 	// be missed.
@@ -320,6 +321,8 @@ type HostTrouble struct {
 	Message string `json:"message,omitempty"`
 	// Seconds is how long the launcher tried to connect, or how long the connection lasted.
 	Seconds int32 `json:"seconds,omitempty"`
+	// At is when the host was lost or given up, in milliseconds since 1970. Only workers report it.
+	At int64 `json:"at,omitempty"`
 }
 
 // HostUse is a host on which a process was started, with the number of ranks that were observed there.

@@ -96,15 +96,12 @@ func (l *Launch) add(r records.Record) {
 		ranks = r.Worker.Ranks
 	}
 	l.Failed = append(l.Failed, ranks...)
+	for _, other := range behind(r) {
+		l.addTrouble(other)
+	}
 	switch {
 	case r.Over:
-		// Programs may use ssh as well; sessions that have a summary had ranks.
-		if r.Trouble == agentapi.ConnectionLost && r.Worker != nil {
-			l.Lost = append(l.Lost, r)
-		}
-		if r.Trouble != "" && r.Trouble != agentapi.ConnectionLost && r.Reached.IsZero() {
-			l.unreached = append(l.unreached, r)
-		}
+		l.addTrouble(r)
 		l.stopped = l.stopped || slices.ContainsFunc(ranks, func(end agentapi.RankEnd) bool { return end.Signal != 0 })
 		return
 	case r.Worker == nil || r.Worker.Activity == nil:
@@ -113,6 +110,17 @@ func (l *Launch) add(r records.Record) {
 		l.addActivity(*r.Worker.Activity)
 	}
 	l.Sessions = append(l.Sessions, r.Process)
+}
+
+// addTrouble adds a session that is over if its host was lost or not reached.
+func (l *Launch) addTrouble(r records.Record) {
+	// Programs may use ssh as well; sessions that have a summary had ranks.
+	if r.Trouble == agentapi.ConnectionLost && r.Worker != nil {
+		l.Lost = append(l.Lost, r)
+	}
+	if r.Trouble != "" && r.Trouble != agentapi.ConnectionLost && r.Reached.IsZero() {
+		l.unreached = append(l.unreached, r)
+	}
 }
 
 func (l *Launch) addActivity(a agentapi.Activity) {

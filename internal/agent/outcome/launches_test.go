@@ -207,4 +207,12 @@ func TestLaunchNamesTheFirstLostHost(t *testing.T) {
 	if got := all[0].Failure(); got != "Host worker-2 was lost: lost." {
 		t.Errorf("got %q", got)
 	}
+	// MPI's launcher does not notice either that it has lost a host behind another one, or that one was not reached.
+	for code, want := range map[agentapi.Code]string{agentapi.ConnectionLost: "Host worker-92 was lost: lost.", agentapi.Unreachable: "Host worker-92 could not be used: lost."} {
+		through := records.Record{Host: "worker-3", Process: 100, Ancestors: []int{7}, Reached: time.Unix(1, 0), Worker: &agentapi.Summary{Hosts: []agentapi.HostTrouble{{Host: "worker-92", Code: code, Message: "lost", At: 8000}}}}
+		of := Launches([]*Launcher{{PID: 7}}, nil, []records.Record{through}, nil)[0]
+		if failedAt := time.Unix(8, 0); !of.HasFailed() || !of.IsOverdue(failedAt, time.Second, failedAt.Add(time.Minute)) || of.Failure() != want {
+			t.Errorf("%s: it has failed: %v, %q, want %q", code, of.HasFailed(), of.Failure(), want)
+		}
+	}
 }

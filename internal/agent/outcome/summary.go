@@ -15,7 +15,6 @@ import (
 // sessions are the records of all rsh's of this run, and expected is the hostfile.
 func Summarize(summary agentapi.Summary, sessions []records.Record, expected hostfile.Hosts, now time.Time) agentapi.Summary {
 	summary.Role, summary.HostsExpected, summary.SlotsExpected = agentapi.RoleLauncher, expected.Others, expected.Slots
-	var lost []records.Record
 	all := records.ByHost(sessions)
 	summary.NoInterface, summary.Binding = noInterface(summary, all), bindingOf(summary.Binding, all)
 	summary.HostsIdle = idleHosts(sessions, expected, now)
@@ -26,9 +25,6 @@ func Summarize(summary agentapi.Summary, sessions []records.Record, expected hos
 		summary.SlotsFound += expected.SlotsOf[use.Host]
 	}
 	for _, r := range all {
-		if isEnding := r.Worker != nil && r.Worker.Ending; r.Trouble != "" && (r.Over || isEnding || r.Reached.IsZero()) {
-			lost = append(lost, r)
-		}
 		if r.Worker != nil {
 			summary.Ranks = append(summary.Ranks, r.Worker.Ranks...)
 			summary.OOMKills += r.Worker.OOMKills
@@ -37,13 +33,54 @@ func Summarize(summary agentapi.Summary, sessions []records.Record, expected hos
 			summary.InitSeconds = max(summary.InitSeconds, r.Worker.InitSeconds)
 		}
 	}
-	slices.SortStableFunc(lost, records.CompareTrouble)
+	lost := inTrouble(all)
 	judge(&summary, lost)
 	for _, r := range lost[:min(len(lost), mostHosts)] {
 		summary.Hosts = append(summary.Hosts, agentapi.HostTrouble{Host: hostfile.Short(r.Host), Code: r.Trouble, Message: r.Why, Seconds: r.Seconds})
 	}
 	summary.Ranks = summary.Ranks[:min(len(summary.Ranks), MostRankEnds)]
 	return summary
+}
+
+// inTrouble returns the hosts that are lost, ending or not reached, and those behind others, by when their trouble began.
+func inTrouble(all []records.Record) (found []records.Record) {
+	for _, r := range all {
+		if isEnding := r.Worker != nil && r.Worker.Ending; r.Trouble != "" && (r.Over || isEnding || r.Reached.IsZero()) {
+			found = append(found, r)
+		}
+		found = append(found, behind(r)...)
+	}
+	slices.SortStableFunc(found, records.CompareTrouble)
+	return found
+}
+
+// behind returns the hosts in trouble that a worker's processes started something on, as its agent reported them: MPI's tree has such.
+func behind(r records.Record) (found []records.Record) {
+	if r.Worker == nil {
+		return nil
+	}
+	for _, h := range r.Worker.Hosts {
+		other := records.Record{
+			Host: h.Host, Ancestors: r.Ancestors, Trouble: h.Code, Why: h.Message, Seconds: h.Seconds, Over: true, TroubleAt: time.UnixMilli(h.At), Worker: &agentapi.Summary{},
+		}
+		if h.Code == agentapi.ConnectionLost {
+			other.Reached = other.TroubleAt
+		}
+		found = append(found, other)
+	}
+	return found
+}
+
+// LostHosts returns what a worker reports to the launcher of the hosts on which its processes started others: those that were lost or given
+// up since a time, and those behind them. Programs may use ssh as well; sessions that have a summary had ranks.
+func LostHosts(sessions []records.Record, since time.Time) (lost []agentapi.HostTrouble) {
+	for _, r := range inTrouble(records.ByHost(sessions)) {
+		if r.TroubleAt.IsZero() || r.TroubleAt.Before(since) || r.Trouble == agentapi.ConnectionLost && r.Worker == nil {
+			continue
+		}
+		lost = append(lost, agentapi.HostTrouble{Host: hostfile.Short(r.Host), Code: r.Trouble, Message: r.Why, Seconds: r.Seconds, At: r.TroubleAt.UnixMilli()})
+	}
+	return lost[:min(len(lost), mostHosts)]
 }
 
 // noInterface returns the setting by which no rank uses an interface of its pod; nil if ranks of a pod do. own is the summary of the

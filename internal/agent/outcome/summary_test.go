@@ -1,6 +1,7 @@
 package outcome
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -274,6 +275,10 @@ func TestFirstLostHost(t *testing.T) {
 	}
 	unreached := records.Record{Host: "worker-0", Since: start, Trouble: agentapi.Unreachable, Why: "no answer"}
 	ending := records.Record{Host: "worker-9", Since: start, Reached: start, Trouble: agentapi.ConnectionLost, Why: "ends", TroubleAt: start, Worker: &agentapi.Summary{Ending: true}}
+	through := records.Record{Host: "worker-2", Since: start, Reached: start, Worker: &agentapi.Summary{Hosts: []agentapi.HostTrouble{
+		{Host: "worker-92", Code: agentapi.ConnectionLost, Message: "lost", At: start.Add(time.Second).UnixMilli()},
+		{Host: "worker-93", Code: agentapi.Unreachable, Message: "no answer", At: start.Add(3 * time.Second).UnixMilli()},
+	}}}
 	for name, test := range map[string]struct {
 		sessions []records.Record
 		want     []string
@@ -281,6 +286,7 @@ func TestFirstLostHost(t *testing.T) {
 		"lost one after the other":           {[]records.Record{lost("worker-15", 2*time.Second), lost("worker-56", 3*time.Second), lost("worker-8", time.Second)}, []string{"worker-8", "worker-15", "worker-56"}},
 		"one is still waited for":            {[]records.Record{unreached, lost("worker-8", time.Second)}, []string{"worker-8", "worker-0"}},
 		"a pod began to end, others lost":    {[]records.Record{lost("worker-1", time.Second), ending}, []string{"worker-9", "worker-1"}},
+		"behind another one, by MPI's tree":  {[]records.Record{lost("worker-1", 2*time.Second), through}, []string{"worker-92", "worker-1", "worker-93"}},
 		"at the same time, in the old order": {[]records.Record{lost("worker-1", 0), lost("worker-2", 0)}, []string{"worker-1", "worker-2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -294,5 +300,37 @@ func TestFirstLostHost(t *testing.T) {
 				t.Errorf("got %v and %q, want %v", got, told.Message, test.want)
 			}
 		})
+	}
+}
+
+// TestLostHosts: a worker reports the hosts of MPI's tree that were lost or given up since a time, also those behind others, and no host to
+// which a program of the job had a connection of its own.
+func TestLostHosts(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int64) time.Time { return time.Unix(100+seconds, 0) }
+	lost := func(host string, seconds int64) records.Record {
+		return records.Record{Host: host, Reached: at(0), Over: true, Trouble: agentapi.ConnectionLost, TroubleAt: at(seconds), Worker: &agentapi.Summary{RanksSeen: 1}}
+	}
+	own := lost("storage", 6)
+	own.Worker = nil
+	through := records.Record{Host: "worker-3", Reached: at(0), Worker: &agentapi.Summary{Hosts: []agentapi.HostTrouble{{Host: "worker-300", Code: agentapi.ConnectionLost, At: at(5).UnixMilli()}}}}
+	sessions := []records.Record{
+		lost("worker-1", 8), lost("worker-2", 1), own, through,
+		{Host: "worker-4", Over: true, Trouble: agentapi.Unreachable, TroubleAt: at(9)},
+		{Host: "worker-5", Trouble: agentapi.Unreachable},
+		{Host: "worker-6", Reached: at(0), Over: true},
+	}
+	var got []string
+	for _, host := range LostHosts(sessions, at(2)) {
+		got = append(got, host.Host)
+	}
+	if want := []string{"worker-300", "worker-1", "worker-4"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	for i := range int64(20) {
+		sessions = append(sessions, lost(fmt.Sprint("worker-1", i), 10+i))
+	}
+	if got := len(LostHosts(sessions, at(2))); got != mostHosts {
+		t.Errorf("%d hosts are reported, want %d at most", got, mostHosts)
 	}
 }

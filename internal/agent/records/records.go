@@ -162,9 +162,10 @@ func (r *Record) SetTrouble(code agentapi.Code, why string) {
 	}
 }
 
-// Add adds a worker's answer, which came after the session's end. Ranks of earlier launches are left out.
+// Add adds a worker's answer, which came after the session's end. Ranks and hosts of earlier launches are left out.
 func (r *Record) Add(told agentapi.Summary) {
 	told.Ranks = slices.DeleteFunc(told.Ranks, func(end agentapi.RankEnd) bool { return end.At < r.Since.UnixMilli() })
+	told.Hosts = slices.DeleteFunc(told.Hosts, func(host agentapi.HostTrouble) bool { return host.At < r.Since.UnixMilli() })
 	if r.Worker != nil {
 		told.InitSeconds, told.Through, told.Binding = r.Worker.InitSeconds, r.Worker.Through, r.Worker.Binding
 	}

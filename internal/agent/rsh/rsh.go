@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -213,7 +214,8 @@ func (t target) execute(client *ssh.Client, stdin *os.File, stdout, stderr io.Wr
 	if ok, err := channel.SendRequest(started, true, payload); err != nil || !ok {
 		return 0, errors.Join(errors.New("it cannot start a shell: is there a /bin/sh in its image?"), err)
 	}
-	stop := forwardSignals(channel)
+	var closed atomic.Bool
+	stop := forwardSignals(channel, &closed)
 	defer stop()
 	if t.noInput {
 		_ = channel.CloseWrite()
@@ -229,6 +231,9 @@ func (t target) execute(client *ssh.Client, stdin *os.File, stdout, stderr io.Wr
 	code, ended := exitOf(requests, known)
 	if err := errors.Join(<-outputs, <-outputs); err != nil && ended {
 		return 0, fmt.Errorf("pass on output: %w", err)
+	}
+	if !ended && closed.Load() {
+		return 0, errors.New("a second signal ended the session")
 	}
 	if !ended {
 		known.SetTrouble(agentapi.ConnectionLost, "the connection to it was lost while its ranks ran: its pod ended or was deleted, its node failed, or the network was cut")
@@ -316,13 +321,14 @@ func exitOf(requests <-chan *ssh.Request, known *records.Record) (code int, ende
 }
 
 // forwardSignals passes signals on to the remote program. The second TERM or INT ends this program itself, and with
-// its connection what runs at the other end.
-func forwardSignals(channel ssh.Channel) (stop func()) {
+// its connection what runs at the other end; closed is set then.
+func forwardSignals(channel ssh.Channel, closed *atomic.Bool) (stop func()) {
 	asked := false
 	return process.OnSignals(func(number unix.Signal) {
 		_, _ = channel.SendRequest("signal", false, ssh.Marshal(struct{ Name string }{strings.TrimPrefix(unix.SignalName(number), "SIG")}))
 		if number == unix.SIGTERM || number == unix.SIGINT || number == unix.SIGHUP {
 			if asked {
+				closed.Store(true)
 				channel.Close()
 			}
 			asked = true

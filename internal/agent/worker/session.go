@@ -33,8 +33,9 @@ type session struct {
 	channel ssh.Channel
 	// env is what the client asked to set.
 	env []string
-	// program is nil until it is started.
+	// program is nil until it is started, at start.
 	program *process.Program
+	start   time.Time
 	// binding is what was decided about binding the program's ranks to cores; "" if that is up to MPI.
 	binding agentapi.BindingPolicy
 	// init is how many nanoseconds after that the first rank was seen, 0 until then.
@@ -128,7 +129,7 @@ func (s *session) run(args []string, ended chan<- struct{}) bool {
 		s.log.Error("cannot start a program for a client", "error", err)
 		return false
 	}
-	s.program = &program
+	s.program, s.start = &program, start
 	s.worker.ranks.Look()
 	s.worker.sampler.Start(s.worker.connected)
 	// Not what it runs: tools put their users' environment into the command, secrets included.
@@ -178,15 +179,16 @@ func (s *session) tellActivity(since int, finished <-chan struct{}) {
 	var told agentapi.Activity
 	var through []agentapi.HostUse
 	var bound *agentapi.BoundRanks
+	var lost []agentapi.HostTrouble
 	for {
 		select {
 		case <-finished:
 			return
 		case now := <-ticker.C:
-			activity, uses := s.worker.activityAt(now), s.worker.through()
+			activity, uses, hosts := s.worker.activityAt(now), s.worker.through(), s.worker.lost(s.start)
 			cores := s.worker.ranks.Bound()
-			if !reflect.DeepEqual(activity, told) || !slices.Equal(uses, through) || !reflect.DeepEqual(cores, bound) {
-				told, through, bound = activity, uses, cores
+			if !reflect.DeepEqual(activity, told) || !slices.Equal(uses, through) || !slices.Equal(hosts, lost) || !reflect.DeepEqual(cores, bound) {
+				told, through, lost, bound = activity, uses, hosts, cores
 				s.tellSummary(since)
 			}
 		}
@@ -215,14 +217,14 @@ func (s *session) tellUsage() {
 
 func (s *session) tellSummary(since int) {
 	summary := s.worker.sessionSummary(since)
-	summary.InitSeconds, summary.Through = outcome.Seconds(time.Duration(s.init.Load())), s.worker.through()
+	summary.InitSeconds, summary.Through, summary.Hosts = outcome.Seconds(time.Duration(s.init.Load())), s.worker.through(), s.worker.lost(s.start)
 	if s.binding != "" {
 		if summary.Binding == nil {
 			summary.Binding = &agentapi.Binding{}
 		}
 		summary.Binding.Policy = s.binding
 	}
-	if len(summary.Ranks) == 0 && summary.OOMKills == 0 && summary.InitSeconds == 0 && summary.Activity == nil && len(summary.Through) == 0 && summary.Binding == nil && !summary.Ending {
+	if len(summary.Ranks)+len(summary.Through)+len(summary.Hosts) == 0 && summary.OOMKills == 0 && summary.InitSeconds == 0 && summary.Activity == nil && summary.Binding == nil && !summary.Ending {
 		return
 	}
 	data, err := json.Marshal(summary)

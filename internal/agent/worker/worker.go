@@ -131,7 +131,7 @@ func (w *worker) session(log *slog.Logger, id string, channel ssh.Channel, reque
 func (w *worker) ends() agentapi.Summary {
 	w.ranks.Settle()
 	summary := w.sessionSummary(0)
-	summary.Usage = w.usage()
+	summary.Usage, summary.Hosts = w.usage(), w.lost(time.Time{})
 	return summary
 }
 
@@ -162,6 +162,11 @@ func (w *worker) through() []agentapi.HostUse {
 	const most = 1024
 	all := records.Uses(records.Read(records.Folder()))
 	return all[:min(len(all), most)]
+}
+
+// lost returns the hosts that processes of this worker lost or gave up since a time, with those behind them.
+func (w *worker) lost(since time.Time) []agentapi.HostTrouble {
+	return outcome.LostHosts(records.Read(records.Folder()), since)
 }
 
 // usage returns what the worker used since its first session; nil if it had none.
