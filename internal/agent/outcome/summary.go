@@ -42,13 +42,20 @@ func Summarize(summary agentapi.Summary, sessions []records.Record, expected hos
 	return summary
 }
 
-// inTrouble returns the hosts that are lost, ending or not reached, and those behind others, by when their trouble began.
+// inTrouble returns the hosts that are lost, ending or not reached, and those behind others, by when their trouble began. What is known of a
+// host by its own session counts.
 func inTrouble(all []records.Record) (found []records.Record) {
 	for _, r := range all {
 		if isEnding := r.Worker != nil && r.Worker.Ending; r.Trouble != "" && (r.Over || isEnding || r.Reached.IsZero()) {
 			found = append(found, r)
 		}
-		found = append(found, behind(r)...)
+	}
+	for _, r := range all {
+		for _, other := range behind(r) {
+			if !slices.ContainsFunc(found, func(r records.Record) bool { return hostfile.Short(r.Host) == hostfile.Short(other.Host) }) {
+				found = append(found, other)
+			}
+		}
 	}
 	slices.SortStableFunc(found, records.CompareTrouble)
 	return found

@@ -287,6 +287,7 @@ func TestFirstLostHost(t *testing.T) {
 		"one is still waited for":            {[]records.Record{unreached, lost("worker-8", time.Second)}, []string{"worker-8", "worker-0"}},
 		"a pod began to end, others lost":    {[]records.Record{lost("worker-1", time.Second), ending}, []string{"worker-9", "worker-1"}},
 		"behind another one, by MPI's tree":  {[]records.Record{lost("worker-1", 2*time.Second), through}, []string{"worker-92", "worker-1", "worker-93"}},
+		"known to two":                       {[]records.Record{lost("worker-92.job.ns.svc", 2*time.Second), through}, []string{"worker-92", "worker-93"}},
 		"at the same time, in the old order": {[]records.Record{lost("worker-1", 0), lost("worker-2", 0)}, []string{"worker-1", "worker-2"}},
 	} {
 		t.Run(name, func(t *testing.T) {
