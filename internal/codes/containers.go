@@ -68,7 +68,7 @@ var InitContainerRuns = Entry{
 	},
 }
 
-// InitAwaited are the first remedies for workers that the launcher did not reach since an init container of theirs had not ended. They use
+// InitAwaited are the first remedies for workers that the launcher did not reach since one of their init containers had not ended. They use
 // container, and hostPod, such a worker.
 var InitAwaited = []v1alpha1.Remedy{
 	{Text: "See what init container {container} prints, and what it waits for. Create that, such as a Service, or correct or remove the init container: without its end the worker does not start.", Action: "kubectl -n {namespace} logs {hostPod} -c {container}"},

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -14,16 +13,16 @@ import (
 
 // standardModules are the modules of Python's standard library by whose names programs call their own files, of Python 3.8 to 3.14
 // (sys.stdlib_module_names).
-var standardModules = strings.Fields(`abc aifc annotationlib argparse array ast asynchat asyncio asyncore atexit audioop base64 bdb binascii bisect builtins bz2
-	cProfile calendar cgi cgitb chunk cmath cmd code codecs codeop collections colorsys compileall compression concurrent configparser contextlib contextvars copy copyreg crypt csv
-	ctypes curses dataclasses datetime dbm decimal difflib dis distutils doctest email encodings ensurepip enum errno faulthandler fcntl filecmp fileinput fnmatch
-	fractions ftplib functools gc getopt getpass gettext glob graphlib grp gzip hashlib heapq hmac html http imaplib imghdr imp importlib inspect io ipaddress
-	itertools json keyword lib2to3 linecache locale logging lzma mailbox mailcap marshal math mimetypes mmap modulefinder multiprocessing netrc nis nntplib numbers opcode operator
-	optparse os pathlib pdb pickle pickletools pipes pkgutil platform plistlib poplib posix posixpath pprint profile pstats pty pwd py_compile pyclbr pydoc queue quopri random
-	re readline reprlib resource rlcompleter runpy sched secrets select selectors shelve shlex shutil signal site smtpd smtplib sndhdr socket socketserver spwd sqlite3 ssl stat
-	statistics string stringprep struct subprocess sunau symtable sys sysconfig syslog tabnanny tarfile telnetlib tempfile termios textwrap threading time timeit
-	tkinter token tokenize tomllib trace traceback tracemalloc tty turtle types typing unicodedata unittest urllib uu uuid venv warnings wave weakref webbrowser wsgiref xdrlib xml
-	xmlrpc zipapp zipfile zipimport zlib zoneinfo`)
+var standardModules = regexp.MustCompile(`^(?:abc|aifc|annotationlib|argparse|array|ast|asynchat|asyncio|asyncore|atexit|audioop|base64|bdb|binascii|bisect|builtins|bz2|cProfile|calendar|cgi|cgitb|chunk|cmath|cmd|code` +
+	`|codecs|codeop|collections|colorsys|compileall|compression|concurrent|configparser|contextlib|contextvars|copy|copyreg|crypt|csv|ctypes|curses|dataclasses|datetime|dbm` +
+	`|decimal|difflib|dis|distutils|doctest|email|encodings|ensurepip|enum|errno|faulthandler|fcntl|filecmp|fileinput|fnmatch|fractions|ftplib|functools|gc|getopt|getpass` +
+	`|gettext|glob|graphlib|grp|gzip|hashlib|heapq|hmac|html|http|imaplib|imghdr|imp|importlib|inspect|io|ipaddress|itertools|json|keyword|lib2to3|linecache|locale|logging|lzma` +
+	`|mailbox|mailcap|marshal|math|mimetypes|mmap|modulefinder|multiprocessing|netrc|nis|nntplib|numbers|opcode|operator|optparse|os|pathlib|pdb|pickle|pickletools|pipes` +
+	`|pkgutil|platform|plistlib|poplib|posix|posixpath|pprint|profile|pstats|pty|pwd|py_compile|pyclbr|pydoc|queue|quopri|random|re|readline|reprlib|resource|rlcompleter|runpy` +
+	`|sched|secrets|select|selectors|shelve|shlex|shutil|signal|site|smtpd|smtplib|sndhdr|socket|socketserver|spwd|sqlite3|ssl|stat|statistics|string|stringprep|struct` +
+	`|subprocess|sunau|symtable|sys|sysconfig|syslog|tabnanny|tarfile|telnetlib|tempfile|termios|textwrap|threading|time|timeit|tkinter|token|tokenize|tomllib|trace|traceback` +
+	`|tracemalloc|tty|turtle|types|typing|unicodedata|unittest|urllib|uu|uuid|venv|warnings|wave|weakref|webbrowser|wsgiref|xdrlib|xml|xmlrpc|zipapp|zipfile|zipimport|zlib` +
+	`|zoneinfo)$`)
 
 // movedNames are names that only some versions of these modules have ("What's New in Python").
 var movedNames = regexp.MustCompile(`^(?:collections\.(?:(?:Mutable)?(?:Mapping|Sequence|Set)|Iterable|Iterator|Callable|Hashable|Sized|Container|Generator|\w+View)` +
@@ -41,7 +40,7 @@ var lackingName = regexp.MustCompile(`module '[\w.]+' has no attribute '(\w+)'|c
 // figures for them; nil for another module, and for the module itself in its folder.
 func shadowedStandard(file string, figures map[string]string) []v1alpha1.Remedy {
 	top, _, _ := strings.Cut(figures["module"], ".")
-	if !slices.Contains(standardModules, top) || file != "" && agentapi.IsLibraryFile(file) {
+	if !standardModules.MatchString(top) || file != "" && agentapi.IsLibraryFile(file) {
 		return nil
 	}
 	if name := lackingName.FindStringSubmatch(causeText(figures)); name != nil && file == "" {
