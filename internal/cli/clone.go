@@ -174,7 +174,7 @@ func (o *cloneOptions) run(ctx context.Context, args []string) error {
 
 // cloneWithFlags returns a copy of a job with the changes of all flags.
 func (o *cloneOptions) cloneWithFlags(ctx context.Context, c *jobs.Client, job jobs.Job, name string, changes []jobs.Change) (jobs.Clone, error) {
-	edit, err := o.edit()
+	edit, err := o.edit(changes)
 	switch {
 	case err != nil:
 		return jobs.Clone{}, err

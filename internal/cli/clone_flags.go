@@ -31,8 +31,8 @@ func (o *copyFlags) addCopied(c *cobra.Command, f *Factory) {
 	o.changed = func(name string) bool { return slices.Contains(names, name) && c.Flags().Lookup(name).Changed }
 }
 
-// edit returns what the flags change in a specification; nil for nothing.
-func (o *copyFlags) edit() (func(*jobs.Spec), error) {
+// edit returns what the flags change in a specification; nil for nothing. The changes are those that are made after it.
+func (o *copyFlags) edit(changes []jobs.Change) (func(*jobs.Spec), error) {
 	if len(o.set()) == 0 {
 		return nil, nil
 	}
@@ -40,6 +40,14 @@ func (o *copyFlags) edit() (func(*jobs.Spec), error) {
 		return nil, jobs.Invalid(errs...)
 	}
 	return func(spec *jobs.Spec) {
+		if o.changed("priority") {
+			// The new queue decides which priority a TrainJob gets.
+			for _, change := range changes {
+				if change.Field == "queue" {
+					spec.Queue = change.Value
+				}
+			}
+		}
 		for _, name := range o.names {
 			if o.changed(name) {
 				copied[name](spec, &o.spec)

@@ -249,6 +249,7 @@ func Keep(jobSet, before tree, byOperator bool) {
 		}
 		copyField(part.pod, was.pod, "spec", "automountServiceAccountToken")
 		copyField(part.pod, was.pod, "spec", "priorityClassName")
+		copyField(part.pod, was.pod, "spec", "priority")
 		copyField(part.pod, was.pod, "spec", "dnsConfig")
 		copyField(part.pod, was.pod, "spec", "affinity")
 		if part.container != nil && was.container != nil {

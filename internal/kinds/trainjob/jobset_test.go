@@ -337,24 +337,41 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestPriorityIsPassedOn: all pods have the class of the TrainJob, also after Trainer applied the JobSet again. A wrong one is refused.
+// TestPriorityIsPassedOn: all pods have the class of the TrainJob in place of the runtime's, also after Trainer applied the JobSet again. A
+// wrong one is refused.
 func TestPriorityIsPassedOn(t *testing.T) {
 	from := job(t, "{numNodes: 3}")
-	for class, want := range map[string]int{"urgent": 3, "": 0} {
-		jobSet := tree(t, made)
-		if from.Annotations = map[string]string{mpi.AnnotationPriorityClass: class}; class == "" {
-			from.Annotations = nil
-		}
-		if err := trainjob.Wire(jobSet, from, ""); err != nil {
-			t.Fatal(err)
-		}
-		applied := tree(t, made)
-		trainjob.Keep(applied, jobSet, false)
-		for _, one := range []map[string]any{jobSet, applied} {
-			if got := strings.Count(text(t, one), "priorityClassName: urgent"); got != want {
-				t.Errorf("%q: %d templates have the class, want %d", class, got, want)
+	ofRuntime := strings.Replace(made, "{a: b}}, spec: {", "{a: b}}, spec: {priorityClassName: low, priority: 7,", 1)
+	tests := map[string]struct {
+		made, class             string
+		urgent, low, priorities int
+	}{
+		"a class":                           {made: made, class: "urgent", urgent: 3},
+		"none":                              {made: made},
+		"a class in place of the runtime's": {made: ofRuntime, class: "urgent", urgent: 3},
+		"the runtime's":                     {made: ofRuntime, low: 1, priorities: 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			jobSet := tree(t, test.made)
+			if from.Annotations = map[string]string{mpi.AnnotationPriorityClass: test.class}; test.class == "" {
+				from.Annotations = nil
 			}
-		}
+			if err := trainjob.Wire(jobSet, from, ""); err != nil {
+				t.Fatal(err)
+			}
+			got := text(t, jobSet)
+			for field, want := range map[string]int{"priorityClassName: urgent": test.urgent, "priorityClassName: low": test.low, "priority: 7": test.priorities} {
+				if n := strings.Count(got, field); n != want {
+					t.Errorf("%d templates have %s, want %d:\n%s", n, field, want, got)
+				}
+			}
+			applied := tree(t, test.made)
+			trainjob.Keep(applied, jobSet, false)
+			if diff := cmp.Diff(got, text(t, applied)); diff != "" {
+				t.Errorf("applied again: want -, got +\n%s", diff)
+			}
+		})
 	}
 	from.Annotations = map[string]string{mpi.AnnotationPriorityClass: ""}
 	if err := trainjob.Wire(tree(t, made), from, ""); err == nil || !strings.Contains(err.Error(), "priority-class]: Invalid value") {
