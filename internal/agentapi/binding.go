@@ -31,7 +31,7 @@ const (
 // Binding is how the ranks of a worker, or of a job, are bound to cores.
 type Binding struct {
 	Policy BindingPolicy `json:"policy"`
-	// By is how the user decided, such as "--bind-to core".
+	// By is how the user decided, such as "--bind-to core", at most MaxBoundBy bytes.
 	By string `json:"by,omitempty"`
 	// Hosts is the number of hosts with the policy BindCore if others are shared, or else 0. Only launchers report it.
 	Hosts int32 `json:"hosts,omitempty"`
@@ -53,6 +53,9 @@ type BoundRanks struct {
 	Ranks  int32 `json:"ranks"`
 	Usable int32 `json:"usable"`
 }
+
+// MaxBoundBy is how many bytes are kept of what the user decided: a list of domains may be long.
+const MaxBoundBy = 100
 
 // MaxClashHosts is how many pods a clash names.
 const MaxClashHosts = 8

@@ -23,6 +23,10 @@ func ParseCPUs(list string) (cpus []int, ok bool) {
 		if err != nil || lastErr != nil || first < 0 || last < first || last >= maxCPUs {
 			return nil, false
 		}
+		// A program can write a list that names the same CPUs again and again.
+		if len(cpus)+last-first >= maxCPUs {
+			return nil, false
+		}
 		for cpu := first; cpu <= last; cpu++ {
 			cpus = append(cpus, cpu)
 		}

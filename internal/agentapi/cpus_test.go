@@ -1,10 +1,23 @@
 package agentapi_test
 
 import (
+	"strings"
 	"testing"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 )
+
+// TestManyCPUs: a list that names the same CPUs again and again takes no more memory than one with all that a machine can have.
+func TestManyCPUs(t *testing.T) {
+	t.Parallel()
+	for list, want := range map[string]int{
+		"0-16383": 1 << 14, "0-8191,0-8191": 1 << 13, "0-16383,0": 0, strings.Repeat("0-16383,", 4095) + "0-16383": 0,
+	} {
+		if cpus, ok := agentapi.ParseCPUs(list); len(cpus) != want || ok != (want > 0) {
+			t.Errorf("%.20s: got %d CPUs, %t; want %d", list, len(cpus), ok, want)
+		}
+	}
+}
 
 func TestCPUs(t *testing.T) {
 	t.Parallel()

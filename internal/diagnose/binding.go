@@ -38,8 +38,8 @@ func (p *input) clash(b *agentapi.Binding) []Finding {
 	c := *b.Clash
 	cpus, ok := agentapi.ParseCPUs(c.CPUs)
 	var pods []facts.Pod
-	for _, host := range c.Hosts {
-		if pod := p.OfHost(host); pod != nil && len(pods) < agentapi.MaxClashHosts {
+	for _, host := range c.Hosts[:min(len(c.Hosts), agentapi.MaxClashHosts)] {
+		if pod := p.OfHost(host); pod != nil {
 			pods = append(pods, *pod)
 		}
 	}
@@ -59,7 +59,7 @@ func (p *input) clash(b *agentapi.Binding) []Finding {
 		values["nodeText"] = "node " + node
 	}
 	if b.Policy == agentapi.BindUser {
-		values["by"] = phrase.Limit(phrase.OneLine(b.By), 100)
+		values["by"] = phrase.Limit(phrase.OneLine(b.By), agentapi.MaxBoundBy)
 	}
 	names := make([]string, len(pods))
 	for i, pod := range pods {

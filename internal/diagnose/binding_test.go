@@ -43,6 +43,7 @@ func TestWhatAgentsReportOfSharedCores(t *testing.T) {
 		"none":                    running(2).with(clash(agentapi.Binding{Policy: agentapi.BindShared}, time.Minute)),
 		"of an earlier run":       running(2).with(launchedAgain(time.Minute), clash(sameCore(), time.Hour)),
 		"of other pods":           running(2).with(clash(with(func(c *agentapi.BoundRanks) { c.Hosts = []string{"x"} }), time.Minute)),
+		"of many other pods":      running(2).with(clash(with(func(c *agentapi.BoundRanks) { c.Hosts = append(make([]string, agentapi.MaxClashHosts), c.Hosts...) }), time.Minute)),
 		"no list of CPUs":         running(2).with(clash(with(func(c *agentapi.BoundRanks) { c.CPUs = "all" }), time.Minute)),
 		"a core for each":         running(2).with(clash(with(func(c *agentapi.BoundRanks) { c.CPUs = "0-1" }), time.Minute)),
 		"no other cores":          running(2).with(clash(with(func(c *agentapi.BoundRanks) { c.Usable = 1 }), time.Minute)),

@@ -21,9 +21,6 @@ func (m maker) binding() string {
 	return ""
 }
 
-// maxBoundBy is how much is kept of what the user decided, in bytes.
-const maxBoundBy = 100
-
 // bindingText describes a binding. Programs of the job can write what agents report.
 func bindingText(b agentapi.Binding, workers int32) string {
 	switch b.Policy {
@@ -39,7 +36,7 @@ func bindingText(b agentapi.Binding, workers int32) string {
 	case agentapi.BindVersion:
 		return "none, this version of Open MPI cannot do it per pod"
 	case agentapi.BindUser:
-		return "as set: " + phrase.Limit(phrase.OneLine(b.By), maxBoundBy)
+		return "as set: " + phrase.Limit(phrase.OneLine(b.By), agentapi.MaxBoundBy)
 	}
 	return ""
 }

@@ -15,6 +15,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agent/mpirun"
 	"opendatahub.io/mpijob/internal/agent/ranks"
+	"opendatahub.io/mpijob/internal/agent/records"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -24,6 +25,7 @@ import (
 // the same cores.
 func bindEnv(env, command []string, hosts hostfile.Hosts) ([]string, agentapi.Binding) {
 	by, asks := mpirun.UserBinding(env, ranks.Parameters(environ.Get(env, "HOME")), append(scriptsOf(command), strings.Join(command, " "))...)
+	by = records.Cut(by, agentapi.MaxBoundBy)
 	if asks {
 		return env, agentapi.Binding{Policy: agentapi.BindUser, By: by}
 	}

@@ -3,6 +3,7 @@ package launcher
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"opendatahub.io/mpijob/internal/agent/environ"
@@ -79,6 +80,7 @@ func TestBindEnv(t *testing.T) {
 	isHost := hosts(4)
 	isHost.OwnSlots = 4
 	const variable = "OMPI_MCA_hwloc_base_binding_policy"
+	domains := "I_MPI_PIN_DOMAIN=[" + strings.Repeat("ffff,", 128) + "]"
 	for name, test := range map[string]struct {
 		cores string
 		hosts hostfile.Hosts
@@ -96,6 +98,7 @@ func TestBindEnv(t *testing.T) {
 		"no hosts":                         {cores: "4", hosts: hosts(), want: agentapi.Binding{Policy: agentapi.BindShared}},
 		"the user is against":              {cores: "4", hosts: hosts(4), env: variable + "=none", want: agentapi.Binding{Policy: agentapi.BindUser, By: variable + "=none"}},
 		"the user binds":                   {cores: "4", hosts: hosts(4), env: variable + "=numa", want: agentapi.Binding{Policy: agentapi.BindUser, By: variable + "=numa"}},
+		"the user binds, in many words":    {cores: "4", hosts: hosts(4), env: domains, want: agentapi.Binding{Policy: agentapi.BindUser, By: domains[:agentapi.MaxBoundBy]}},
 		"a PRRTE that decides by itself":   {cores: "4", hosts: hosts(4), prrte: true, want: agentapi.Binding{Policy: agentapi.BindVersion}},
 		"a PRRTE that need not, for cores": {cores: "8", hosts: hosts(4), prrte: true, want: agentapi.Binding{Policy: agentapi.BindSeveral}},
 	} {

@@ -73,7 +73,7 @@ func terminationMessage(s agentapi.Summary) []byte {
 
 // shortened is a summary as JSON, without what does not fit.
 func shortened(s agentapi.Summary) []byte {
-	for {
+	for isCut := false; ; {
 		data, err := json.Marshal(s)
 		if err != nil {
 			return nil
@@ -85,14 +85,20 @@ func shortened(s agentapi.Summary) []byte {
 			s.Hosts = s.Hosts[:len(s.Hosts)/2]
 		case len(s.Ranks) > 1:
 			s.Ranks = s.Ranks[:len(s.Ranks)/2]
+		case !isCut:
+			isCut = true
+			s.Message, s.Hosts, s.Ranks = Cut(s.Message, 1024), nil, nil
+		case s.Binding != nil || s.NoInterface != nil:
+			s.Binding, s.NoInterface = nil, nil
 		default:
-			s.Message, s.Hosts, s.Ranks = cut(s.Message, 1024), nil, nil
+			data, _ = json.Marshal(agentapi.Summary{Role: s.Role, Code: s.Code, ExitCode: s.ExitCode, Signal: s.Signal})
+			return data
 		}
 	}
 }
 
-// cut shortens a text to some bytes, between characters.
-func cut(text string, most int) string {
+// Cut shortens a text to some bytes, between characters.
+func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text
 	}

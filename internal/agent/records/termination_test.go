@@ -69,3 +69,32 @@ func TestTerminationHasSessions(t *testing.T) {
 		}
 	}
 }
+
+// TestTerminationFits: whatever is too long is left out, and how the command ended stays.
+func TestTerminationFits(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", mostMessage)
+	setting := &agentapi.InterfaceSetting{Name: "btl_tcp_if_include", Value: long}
+	for name, test := range map[string]struct {
+		summary agentapi.Summary
+		message int
+		bound   bool
+	}{
+		"a message":              {agentapi.Summary{Message: long, Binding: &agentapi.Binding{By: "x"}}, 1024, true},
+		"a message of controls":  {agentapi.Summary{Message: strings.Repeat("\x01", mostMessage)}, 0, false},
+		"how the user binds":     {agentapi.Summary{Message: "x", Binding: &agentapi.Binding{By: long}}, 1, false},
+		"CPUs that ranks share":  {agentapi.Summary{Message: "x", Binding: &agentapi.Binding{Clash: &agentapi.BoundRanks{CPUs: long}}}, 1, false},
+		"interfaces":             {agentapi.Summary{Message: "x", NoInterface: setting}, 1, false},
+		"interfaces and binding": {agentapi.Summary{Message: long, NoInterface: setting, Binding: &agentapi.Binding{By: long}}, 1024, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test.summary.Role, test.summary.ExitCode = agentapi.RoleLauncher, new(int32(3))
+			data := terminationMessage(test.summary)
+			got, is := agentapi.ParseSummary(string(data))
+			if !is || len(data) > mostMessage || got.ExitCode == nil || len(got.Message) != test.message || (got.Binding != nil) != test.bound {
+				t.Errorf("%d bytes: %+v", len(data), got)
+			}
+		})
+	}
+}

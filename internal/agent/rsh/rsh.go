@@ -203,7 +203,7 @@ func (t target) execute(client *ssh.Client, stdin *os.File, stdout, stderr io.Wr
 		_, _ = channel.SendRequest("env", false, ssh.Marshal(struct{ Name, Value string }{agentapi.EnvBind, string(policy)}))
 	}
 	if by != "" {
-		known.BoundBy = by
+		known.BoundBy = records.Cut(by, agentapi.MaxBoundBy)
 		known.Write(records.Folder())
 	}
 	started := "shell"
