@@ -2,6 +2,7 @@ package mpirun
 
 import (
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -117,6 +118,11 @@ func BindingFlag(args []string) string {
 		name := strings.TrimLeft(flag, "-")
 		isMapping := name == "map-by" && agentapi.AsksForBinding("rmaps_base_mapping_policy", value)
 		switch {
+		case !hasValue && args[max(0, i-1)] == "-x":
+			// It passes on the variable of the environment.
+			if agentapi.DecidesBinding(flag, "1") {
+				return flag
+			}
 		case !strings.HasPrefix(arg, "-"):
 			if agentapi.DecidesBinding(flag, value) {
 				return flag + "=" + value
@@ -133,8 +139,6 @@ func BindingFlag(args []string) string {
 // OptionsOf returns the options that the arguments of an MPI launcher have for each program, which are separated by ":". A program is the
 // first word that can be executed, and its arguments are left out.
 func OptionsOf(args []string, canBeExecuted func(name string) bool) (programs [][]string) {
-	// node may be a value and a program.
-	withWord := []string{"map-by", "rank-by", "bind-to"}
 	for len(args) > 0 {
 		end := slices.Index(args, ":")
 		if end < 0 {
@@ -142,8 +146,7 @@ func OptionsOf(args []string, canBeExecuted func(name string) bool) (programs []
 		}
 		options := args[:end]
 		for i, arg := range options {
-			isValue := i > 0 && slices.Contains(withWord, strings.TrimLeft(options[i-1], "-"))
-			if arg != "" && !strings.HasPrefix(arg, "-") && !isValue && canBeExecuted(arg) {
+			if arg != "" && !strings.HasPrefix(arg, "-") && !isValue(options, i) && canBeExecuted(arg) {
 				options = options[:i]
 				break
 			}
@@ -151,6 +154,25 @@ func OptionsOf(args []string, canBeExecuted func(name string) bool) (programs []
 		programs, args = append(programs, options), args[min(end+1, len(args)):]
 	}
 	return programs
+}
+
+var (
+	// withWord are the names of options of an MPI launcher whose value may have the name of a program, such as node and ssh, and withTwo those
+	// with a name and such a value.
+	withWord = []string{"map-by", "rank-by", "bind-to", "launcher", "launcher-exec", "bootstrap", "bootstrap-exec", "launch-agent"}
+	withTwo  = []string{"mca", "gmca", "prtemca", "pmixmca", "omca", "genv", "env"}
+	// starters are programs by which an MPI launcher starts its daemons, and these. No job runs them as ranks.
+	starters = []string{"ssh", "rsh", "orted"}
+)
+
+// isValue reports whether an argument of an MPI launcher, by its index, belongs to the option before it, or is no program of a job.
+func isValue(args []string, i int) bool {
+	before := func(n int, names []string) bool {
+		return i >= n && strings.HasPrefix(args[i-n], "-") && slices.Contains(names, strings.TrimLeft(args[i-n], "-"))
+	}
+	// -genv NAME=VALUE is one word.
+	isSecond := before(2, withTwo) && (!strings.Contains(args[i-1], "=") || strings.HasSuffix(strings.TrimLeft(args[i-2], "-"), "mca"))
+	return before(1, withWord) || before(1, withTwo) || isSecond || slices.Contains(starters, path.Base(args[i]))
 }
 
 // reducing are the names of flags by which an MPI launcher may use fewer slots than there are, unless a number of ranks is given.

@@ -128,7 +128,7 @@ func TestBindingDefaults(t *testing.T) {
 
 // isProgram reports whether a word is a program in these tests.
 func isProgram(name string) bool {
-	return slices.Contains([]string{"train", "sh", "grep", "a", "b", "x", "python", "node"}, name)
+	return slices.Contains([]string{"train", "sh", "grep", "a", "b", "x", "python", "node", "ssh", "/usr/bin/ssh", "orted"}, name)
 }
 
 func TestBindingFlag(t *testing.T) {
@@ -154,6 +154,20 @@ func TestBindingFlag(t *testing.T) {
 		"-n 2 a : -n 2 --bind-to core b":                "--bind-to core",
 		"--map-by node --bind-to core x":                "--bind-to core",
 		"-n 2 train --bind":                             "",
+		"-launcher ssh --bind-to core train":            "--bind-to core",
+		"-bootstrap ssh --bind-to core train":           "--bind-to core",
+		"-launcher-exec /usr/bin/ssh --bind-to core x":  "--bind-to core",
+		"--launch-agent orted --bind-to core x":         "--bind-to core",
+		"--launch-agent node --bind-to core x":          "--bind-to core",
+		"--mca plm_rsh_agent ssh --bind-to core x":      "--bind-to core",
+		"--mca plm_rsh_agent node --bind-to core x":     "--bind-to core",
+		"--prtemca a b --bind-to core x":                "--bind-to core",
+		"-genv a b --bind-to core x":                    "--bind-to core",
+		"-genv a=1 train --bind-to core":                "",
+		"-e ssh --bind-to core x":                       "--bind-to core",
+		"-x I_MPI_PIN -np 8 train":                      "I_MPI_PIN",
+		"-x I_MPI_PIN=0 -np 8 train":                    "I_MPI_PIN=0",
+		"-x PATH -np 8 train":                           "",
 	} {
 		if got := BindingFlag(slices.Concat(OptionsOf(strings.Fields(args), isProgram)...)); got != want {
 			t.Errorf("%s: got %q, want %q", args, got, want)
@@ -190,6 +204,9 @@ func TestFillsCores(t *testing.T) {
 		"arguments of the program":     {args: "-np 8 train -n 100 -c x --map-by node", want: true},
 		"a shell":                      {args: "-n 8 sh -c grep", want: true},
 		"by =":                         {args: "--np=8 train", want: true},
+		"some, by ssh":                 {args: "-launcher ssh -n 4 train"},
+		"some, by an agent":            {args: "--mca plm_rsh_agent ssh -np 4 train"},
+		"all, by ssh":                  {args: "-bootstrap ssh -n 8 train", want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

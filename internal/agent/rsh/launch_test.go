@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -63,6 +64,24 @@ func TestLaunchOf(t *testing.T) {
 			}
 			if got != test.want {
 				t.Errorf("it is %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestBindingWithoutLauncher: ranks that another program starts are not bound, since nobody knows whether each has a core, unless MPI decides.
+func TestBindingWithoutLauncher(t *testing.T) {
+	for name, test := range map[string]struct{ decided, session, want agentapi.BindingPolicy }{
+		"to be bound":                 {agentapi.BindCore, "", agentapi.BindSeveral},
+		"to be bound, on a worker":    {agentapi.BindCore, "1", agentapi.BindCore},
+		"nothing decided":             {"", "", ""},
+		"nothing decided on a worker": {"", "1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(agentapi.EnvBind, string(test.decided))
+			t.Setenv(process.EnvSession, string(test.session))
+			if policy, by := binding([]int{os.Getpid()}); policy != test.want || by != "" {
+				t.Errorf("got %q, %q; want %q", policy, by, test.want)
 			}
 		})
 	}
