@@ -45,8 +45,9 @@ type Binding struct {
 type BoundRanks struct {
 	// Machine is the node's boot ID. Only workers report it.
 	Machine string `json:"machine,omitempty"`
-	// Hosts are the pods of a clash, at most MaxClashHosts.
+	// Hosts are the pods of a clash, at most MaxClashHosts, without the launcher. Pods is how many pods there are.
 	Hosts []string `json:"hosts,omitempty"`
+	Pods  int32    `json:"pods,omitempty"`
 	// CPUs are the CPUs to which the ranks are bound, as a list such as "0-3,8".
 	CPUs string `json:"cpus"`
 	// Ranks is how many ranks are bound to them, and Usable how many CPUs these could use without it.

@@ -160,7 +160,7 @@ var meanings = map[Code]string{
 	MPINotAwaited:          "The launcher's command ended with 0 while MPI was still running in the background, and the pod ended with it.",
 	WorkersIdle:            "The job succeeded, but no rank ran on some of its workers.",
 	CPUThrottled:           "The CPU limit of the workers slows the ranks down: the kernel stopped them for a considerable part of the time.",
-	RanksShareCores:        "Ranks of several pods on a node are bound to the same cores, while other cores are idle.",
+	RanksShareCores:        "Ranks of several pods on a node are bound to the same cores, although they could use others.",
 	DeadlineNear:           "The deadline of the job ends it before it is done, or soon.",
 	NodeCordoned:           "A node on which the job runs accepts no new pods, as before it is drained.",
 	MemoryGrowing:          "The memory of a pod grows steadily towards its limit, at which the kernel kills the program.",

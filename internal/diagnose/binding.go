@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -39,20 +40,15 @@ func (p *input) clash(b *agentapi.Binding) []Finding {
 	cpus, ok := agentapi.ParseCPUs(c.CPUs)
 	var pods []facts.Pod
 	for _, host := range c.Hosts[:min(len(c.Hosts), agentapi.MaxClashHosts)] {
-		if pod := p.OfHost(host); pod != nil {
+		if pod := p.OfHost(host); pod != nil && !slices.ContainsFunc(pods, func(other facts.Pod) bool { return other.Name == pod.Name }) {
 			pods = append(pods, *pod)
 		}
 	}
 	if !ok || len(pods) == 0 || int(c.Ranks) <= len(cpus) || int(c.Usable) <= len(cpus) || c.Ranks > most || c.Usable > most {
 		return nil
 	}
-	// The launcher's own ranks have no host.
-	count := len(pods)
-	if count == 1 && p.Job.Launcher.RunsRanks {
-		count++
-	}
 	values := map[string]string{
-		"boundRanks": phrase.Count(c.Ranks, "rank"), "boundPods": phrase.Count(count, "pod"), "cores": coresText(len(cpus)), "usable": phrase.Count(c.Usable, "core"),
+		"boundRanks": phrase.Count(c.Ranks, "rank"), "boundPods": phrase.Count(p.clashPods(c, len(pods)), "pod"), "cores": coresText(len(cpus)), "usable": phrase.Count(c.Usable, "core"),
 	}
 	values["nodeText"] = "one node"
 	if node := pods[0].Spec.NodeName; node != "" {
@@ -67,6 +63,17 @@ func (p *input) clash(b *agentapi.Binding) []Finding {
 	}
 	return []Finding{p.find(codes.RanksShareCores, pods, values, fmt.Sprintf("Agents: %s of pods %s may only run on CPUs %s (Cpus_allowed_list).",
 		phrase.Count(c.Ranks, "rank"), strings.Join(names, ", "), agentapi.FormatCPUs(cpus)))}
+}
+
+// clashPods returns how many pods a clash has, of which some are known: at most all with ranks. The launcher's own ranks have no host.
+func (p *input) clashPods(c agentapi.BoundRanks, known int) int {
+	most := int(p.Job.Workers.Count)
+	if p.Job.Launcher.RunsRanks {
+		most++
+		// Agents of older versions do not count pods.
+		known = max(known, 2)
+	}
+	return max(known, min(int(c.Pods), most))
 }
 
 // coresText returns a number of cores after "the same".

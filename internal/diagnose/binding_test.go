@@ -25,9 +25,12 @@ func sameCore() agentapi.Binding {
 
 func TestRanksShareCores(t *testing.T) {
 	several := agentapi.Binding{Policy: agentapi.BindShared, Clash: &agentapi.BoundRanks{Hosts: []string{"pi-worker-0", "pi-worker-1"}, CPUs: "0-3", Ranks: 8, Usable: 16}}
+	// Only one is named, twice, and there cannot be as many pods as it says.
+	many := agentapi.Binding{Policy: agentapi.BindShared, Clash: &agentapi.BoundRanks{Hosts: []string{"pi-worker-0", "pi-worker-0"}, Pods: 1 << 20, CPUs: "0-3", Ranks: 8, Usable: 16}}
 	check(t, map[string]expect{
 		"ranks-share-a-core":      {codes.RanksShareCores, running(2).with(clash(sameCore(), time.Minute))},
 		"ranks-share-cores":       {codes.RanksShareCores, running(2).with(clash(several, time.Minute))},
+		"ranks-of-many-pods":      {codes.RanksShareCores, running(2).with(clash(many, time.Minute))},
 		"ranks-have-shared-cores": {codes.RanksShareCores, failed(0, "done").with(launcherLeft(agentapi.Summary{ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, RanksSeen: 8, Binding: new(sameCore())}, 0), succeededLauncher)},
 	})
 }

@@ -2,14 +2,16 @@ package report
 
 import (
 	"fmt"
+	"time"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/phrase"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
-// binding describes how ranks are bound to cores, by the latest report of the launcher's agent; "" if none reported it.
+// binding describes how ranks are bound to cores, by the latest report of the launcher's agent about its latest run; "" if none reported it.
 func (m maker) binding() string {
-	if used := m.evidence.Usage; used != nil && used.Launch != nil && used.Launch.Binding != nil {
+	if used := m.evidence.Usage; used != nil && used.Launch != nil && used.Launch.Binding != nil && used.Launch.ConnectedAt >= m.runStart().UnixMilli() {
 		return bindingText(*used.Launch.Binding, m.job.Workers.Count)
 	}
 	for summary := range m.launcherSummaries() {
@@ -19,6 +21,14 @@ func (m maker) binding() string {
 		break // earlier runs are over
 	}
 	return ""
+}
+
+// runStart returns when the launcher's container started last; zero if that is unknown.
+func (m maker) runStart() time.Time {
+	if pods := m.seen.LauncherPods; len(pods) > 0 {
+		return podstatus.LatestStart(pods[len(pods)-1])
+	}
+	return time.Time{}
 }
 
 // bindingText describes a binding. Programs of the job can write what agents report.

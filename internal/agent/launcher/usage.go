@@ -103,11 +103,7 @@ func tellWhenDue(ctx context.Context, poll time.Duration, running func() bool, t
 
 // launch returns how the launch began; nil until all hosts are connected.
 func (s *supervisor) launch() *agentapi.Launch {
-	launch := outcome.LaunchTimes(records.Read(s.folder), s.expected)
-	if launch != nil {
-		launch.Binding = s.summary().Binding
-	}
-	return launch
+	return outcome.LaunchTimes(records.Read(s.folder), s.expected)
 }
 
 // tellUsage tells the first worker what the job used so far. If that fails, the job's end reports it.
@@ -135,7 +131,9 @@ func (s *supervisor) tell(ctx context.Context, used *agentapi.Usage, timeout tim
 			told = *short
 		}
 	}
-	told.Launch = s.launch()
+	if told.Launch = s.launch(); told.Launch != nil {
+		told.Launch.Binding = s.summary().Binding
+	}
 	identity, err := protocol.ReadIdentity("")
 	if told.Step == 0 && told.Launch == nil || err != nil {
 		return

@@ -73,10 +73,13 @@ func clashOf(own *agentapi.Binding, hosts []records.Record) (worst *agentapi.Bou
 // boundByMachine returns the pods whose ranks are bound now, by the machine on which they run.
 func boundByMachine(own *agentapi.Binding, hosts []records.Record) map[string][]boundPod {
 	machines := map[string][]boundPod{}
+	seen := map[string]bool{}
 	add := func(host string, b *agentapi.Binding) {
-		if b == nil || b.Bound == nil || b.Bound.Machine == "" {
+		// Each session of a pod reports all of its ranks.
+		if b == nil || b.Bound == nil || b.Bound.Machine == "" || seen[host] {
 			return
 		}
+		seen[host] = true
 		if cpus, ok := agentapi.ParseCPUs(b.Bound.CPUs); ok {
 			machines[b.Bound.Machine] = append(machines[b.Bound.Machine], boundPod{host, cpus, *b.Bound})
 		}
@@ -102,6 +105,7 @@ func clashAround(pods []boundPod, index int) (clash agentapi.BoundRanks, is bool
 		cpus = append(cpus, pod.cpus...)
 		clash.Ranks += pod.Ranks
 		clash.Usable = max(clash.Usable, pod.Usable)
+		clash.Pods++
 		if pod.host != "" && len(clash.Hosts) < agentapi.MaxClashHosts {
 			clash.Hosts = append(clash.Hosts, pod.host)
 		}

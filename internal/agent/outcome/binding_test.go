@@ -1,6 +1,7 @@
 package outcome
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,14 +60,18 @@ func TestClash(t *testing.T) {
 	}
 	over := with(bound("a", "0", 1, 8), bound("a", "0", 1, 8))
 	over[0].Over = true
+	twice := with(bound("a", "0", 1, 8), bound("a", "0", 1, 8), bound("a", "0", 1, 8))
+	twice[1].Host, twice[2].Host = "w-0", "w-1"
+	many := slices.Repeat([]*agentapi.BoundRanks{bound("a", "0", 1, 99)}, 10)
+	named := []string{"w-0", "w-1", "w-2", "w-3", "w-4", "w-5", "w-6", "w-7"}
 	for name, test := range map[string]struct {
 		own   *agentapi.BoundRanks
 		hosts []records.Record
 		want  *agentapi.BoundRanks
 	}{
-		"the same core":            {hosts: with(bound("a", "0", 1, 8), bound("a", "0", 1, 8)), want: &agentapi.BoundRanks{Hosts: []string{"w-0", "w-1"}, CPUs: "0", Ranks: 2, Usable: 8}},
-		"the same cores":           {hosts: with(bound("a", "0-1", 2, 4), bound("a", "0-1", 2, 4), bound("b", "0-1", 2, 4)), want: &agentapi.BoundRanks{Hosts: []string{"w-0", "w-1"}, CPUs: "0-1", Ranks: 4, Usable: 4}},
-		"the launcher's ranks":     {own: bound("a", "0", 1, 2), hosts: with(bound("a", "0", 1, 2)), want: &agentapi.BoundRanks{Hosts: []string{"w-0"}, CPUs: "0", Ranks: 2, Usable: 2}},
+		"the same core":            {hosts: with(bound("a", "0", 1, 8), bound("a", "0", 1, 8)), want: &agentapi.BoundRanks{Hosts: []string{"w-0", "w-1"}, Pods: 2, CPUs: "0", Ranks: 2, Usable: 8}},
+		"the same cores":           {hosts: with(bound("a", "0-1", 2, 4), bound("a", "0-1", 2, 4), bound("b", "0-1", 2, 4)), want: &agentapi.BoundRanks{Hosts: []string{"w-0", "w-1"}, Pods: 2, CPUs: "0-1", Ranks: 4, Usable: 4}},
+		"the launcher's ranks":     {own: bound("a", "0", 1, 2), hosts: with(bound("a", "0", 1, 2)), want: &agentapi.BoundRanks{Hosts: []string{"w-0"}, Pods: 2, CPUs: "0", Ranks: 2, Usable: 2}},
 		"other machines":           {hosts: with(bound("a", "0", 1, 8), bound("b", "0", 1, 8))},
 		"other cores":              {hosts: with(bound("a", "0", 1, 8), bound("a", "1", 1, 8))},
 		"room for all":             {hosts: with(bound("a", "0-7", 2, 16), bound("a", "0-7", 2, 16))},
@@ -74,7 +79,10 @@ func TestClash(t *testing.T) {
 		"one pod with many ranks":  {hosts: with(bound("a", "0", 4, 8), bound("a", "1", 1, 8))},
 		"one is over":              {hosts: over},
 		"no machine":               {hosts: with(bound("", "0", 1, 8), bound("", "0", 1, 8))},
-		"the larger group":         {hosts: with(bound("a", "0", 1, 8), bound("a", "0", 1, 8), bound("b", "0", 2, 8), bound("b", "0", 2, 8)), want: &agentapi.BoundRanks{Hosts: []string{"w-2", "w-3"}, CPUs: "0", Ranks: 4, Usable: 8}},
+		"the larger group":         {hosts: with(bound("a", "0", 1, 8), bound("a", "0", 1, 8), bound("b", "0", 2, 8), bound("b", "0", 2, 8)), want: &agentapi.BoundRanks{Hosts: []string{"w-2", "w-3"}, Pods: 2, CPUs: "0", Ranks: 4, Usable: 8}},
+		"more pods than are named": {own: bound("a", "0", 1, 99), hosts: with(many...), want: &agentapi.BoundRanks{Hosts: named, Pods: 11, CPUs: "0", Ranks: 11, Usable: 99}},
+		"two sessions of a pod":    {hosts: twice[:2]},
+		"sessions of two pods":     {hosts: twice, want: &agentapi.BoundRanks{Hosts: []string{"w-0", "w-1"}, Pods: 2, CPUs: "0", Ranks: 2, Usable: 8}},
 		"not bound, or no numbers": {hosts: with(nil, bound("a", "x", 1, 8), bound("a", "x", 1, 8))},
 	} {
 		t.Run(name, func(t *testing.T) {
