@@ -66,7 +66,7 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 			return *refusal
 		}
 		// A user can write the ConfigMap with the runtime that Trainer has stored.
-		setGate(jobSet, gangs, trainjob.Convert(job, *cmp.Or(now, used)), admitted)
+		setGate(jobSet, gangs, trainjob.Convert(job, *cmp.Or(now, used)), converted, admitted)
 	}
 	if err := trainjob.Wire(jobSet.Object, job, settings.ClusterDomain); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
@@ -112,12 +112,14 @@ func meetSite(ctx context.Context, live client.Reader, settings plan.Settings, j
 }
 
 // setGate holds back the pods of a new JobSet, or not. The gate is open from the start if room is reserved for all pods, as the job's
-// NetworkPolicy states: JobSet then creates its Jobs once, and does not resume them.
-func setGate(jobSet *unstructured.Unstructured, gangs Gangs, job mpi.Job, admitted string) {
+// NetworkPolicy states: JobSet then creates its Jobs once, and does not resume them. The room is for the job with its runtime as it is now,
+// and must also be for the job as Trainer has stored it.
+func setGate(jobSet *unstructured.Unstructured, gangs Gangs, job, stored mpi.Job, admitted string) {
+	at := time.Now()
 	switch {
 	case !gangs.Gates(job):
 		trainjob.Ungate(jobSet.Object)
-	case gangs.HasAdmitted(job, admitted, time.Now()):
+	case gangs.HasAdmitted(job, admitted, at) && gangs.HasAdmitted(stored, admitted, at):
 		trainjob.OpenGate(jobSet.Object)
 	default:
 		trainjob.Gate(jobSet.Object)

@@ -133,11 +133,11 @@ type allGangs struct{ noGangs }
 
 func (allGangs) Gates(job mpi.Job) bool { return job.Gated }
 
-// admittingGangs takes one annotation for the statement that a job may have its pods.
+// admittingGangs takes one annotation for the statement that a job of four pods may have them.
 type admittingGangs struct{ allGangs }
 
 func (admittingGangs) HasAdmitted(job mpi.Job, annotation string, _ time.Time) bool {
-	return job.Name == "pi" && annotation == "stated"
+	return job.Name == "pi" && job.Pods() == 4 && annotation == "stated"
 }
 
 // TestGateOfANewJobSet: a JobSet for whose pods room is reserved is not suspended, unless its TrainJob is.
@@ -146,6 +146,7 @@ func TestGateOfANewJobSet(t *testing.T) {
 		gangs     Gangs
 		stated    string
 		suspended bool
+		stored    string
 		gate      string
 		suspends  bool
 	}{
@@ -154,6 +155,7 @@ func TestGateOfANewJobSet(t *testing.T) {
 		"nothing is stated":           {gangs: admittingGangs{}, gate: mpi.GateClosed, suspends: true},
 		"something else is stated":    {gangs: admittingGangs{}, stated: "forged", gate: mpi.GateClosed, suspends: true},
 		"room is reserved":            {gangs: admittingGangs{}, stated: "stated", gate: mpi.GateOpen},
+		"it is for fewer pods":        {gangs: admittingGangs{}, stated: "stated", stored: "{metadata: {name: mpi, annotations: {mpi.opendatahub.io/mpi-implementation: OpenMPI}}, spec: {mlPolicy: {mpi: {}}, template: {spec: {replicatedJobs: [{name: launcher}, {name: node}]}}}}", gate: mpi.GateClosed, suspends: true},
 		"its TrainJob is suspended":   {gangs: allGangs{}, suspended: true, gate: mpi.GateSuspended},
 		"it is, and room is reserved": {gangs: admittingGangs{}, stated: "stated", suspended: true, gate: mpi.GateSuspended},
 	} {
@@ -165,7 +167,11 @@ func TestGateOfANewJobSet(t *testing.T) {
 		if test.suspended {
 			jobSet.Object["spec"].(map[string]any)["suspend"] = true
 		}
-		answer := wire(t, plan.Settings{NetworkPolicies: true}, test.gangs, jobSet, job, used, policy)
+		objects := []client.Object{job, used, policy}
+		if test.stored != "" {
+			objects = append(objects, snapshotOf(test.stored))
+		}
+		answer := wire(t, plan.Settings{NetworkPolicies: true}, test.gangs, jobSet, objects...)
 		patch, err := json.Marshal(answer.Patches)
 		if err != nil || !answer.Allowed {
 			t.Fatalf("%s: the answer is %+v (%v)", name, answer, err)

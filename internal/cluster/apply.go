@@ -151,6 +151,21 @@ func (c *Cluster) applyFields(ctx context.Context, change plan.Object) error {
 	return c.patchFields(ctx, change, types.ApplyPatchType, opts...)
 }
 
+// RemoveAnnotation removes an annotation from a NetworkPolicy. Applying the policy without it would not: the operator created the policy
+// with it.
+func (c *Cluster) RemoveAnnotation(ctx context.Context, policy *networkingv1.NetworkPolicy, name string) error {
+	data, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": policy.UID, "annotations": map[string]any{name: nil}}})
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	target := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: policy.Namespace, Name: policy.Name}}
+	err = c.client.Patch(ctx, target, client.RawPatch(types.MergePatchType, data))
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("remove an annotation of NetworkPolicy %s: %w", policy.Name, err)
+	}
+	return nil
+}
+
 // patchFields sends the fields of a change as a patch of some type.
 func (c *Cluster) patchFields(ctx context.Context, change plan.Object, patch types.PatchType, opts ...client.PatchOption) error {
 	data, err := json.Marshal(change)

@@ -14,6 +14,7 @@ import (
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/kinds"
 	"opendatahub.io/mpijob/internal/kueue"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/reporting"
 )
 
@@ -67,6 +68,16 @@ func (r *reconciler) act(ctx context.Context, g gathered, d decision) (acted, er
 func (r *reconciler) report(ctx context.Context, g gathered, d decision, out jobstate.Outcome, a *acted) (err error) {
 	a.reportIn, err = r.reporter.Update(ctx, g.loaded.Object(), g.job, d.seen, a.refusals, out, g.record)
 	return asOutdated(err)
+}
+
+// revokeAdmission removes what the job's NetworkPolicy states of an admission that no longer holds, before other jobs get its room: a JobSet
+// that is created now has a closed gate.
+func (r *reconciler) revokeAdmission(ctx context.Context, job mpi.Job, d decision) error {
+	policy := d.seen.Isolation
+	if !job.External || d.seen.Gate != nil || d.out.PodsMayStart || policy == nil || policy.Annotations[mpi.AnnotationAdmitted] == "" {
+		return nil
+	}
+	return r.cluster.RemoveAnnotation(ctx, policy, mpi.AnnotationAdmitted)
 }
 
 // reserve makes the reservations that a decision rests on. It returns false if they change the decision: another job was

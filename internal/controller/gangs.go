@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,9 +94,13 @@ func (n *jobTimes) of(job mpi.ID, is bool, now time.Time) time.Time {
 	return since
 }
 
-// admissionAge is how long a decision about a job counts whose gate does not exist yet. Trainer creates it within a second. Later, the job
-// is decided on again once it has its gate.
-const admissionAge = 3 * time.Second
+const (
+	// admissionAge is how long a decision about a job counts whose gate does not exist yet. Trainer usually creates it within 0.2 s. Later,
+	// the job is decided on again once it has its gate. With admissionSkew it is less than the time in which a new leader admits no job.
+	admissionAge = time.Second
+	// admissionSkew is how far the clocks of two replicas may differ.
+	admissionSkew = 500 * time.Millisecond
+)
 
 // podGroups are those of one API.
 type podGroups struct {
@@ -393,23 +400,33 @@ func (g *Gangs) Gates(job mpi.Job) bool {
 // (mpi.AnnotationAdmitted). The gate is then created open.
 func (g *Gangs) HasAdmitted(job mpi.Job, annotation string, now time.Time) bool {
 	text, _, _ := strings.Cut(annotation, ".")
-	seconds, err := strconv.ParseInt(text, 10, 64)
+	milliseconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return false
 	}
-	decided := time.Unix(seconds, 0)
-	stated := g.stateAdmission(job, decided)
-	return stated != "" && hmac.Equal([]byte(stated), []byte(annotation)) && decided.Before(now.Add(time.Second)) && now.Sub(decided) < admissionAge+time.Second
+	decided := time.UnixMilli(milliseconds)
+	stated, age := g.stateAdmission(job, decided), now.Sub(decided)
+	return stated != "" && hmac.Equal([]byte(stated), []byte(annotation)) && -admissionSkew < age && age <= admissionAge
 }
 
 // stateAdmission returns the annotation that states a decision; empty if nothing can be signed yet. Users can write NetworkPolicies, so that
-// it is signed.
+// it is signed. They can also write runtimes, so that the number of pods and what these ask for are signed, too.
 func (g *Gangs) stateAdmission(job mpi.Job, decided time.Time) string {
 	if g.sign == nil {
 		return ""
 	}
-	at := strconv.FormatInt(decided.Unix(), 10)
-	signature := g.sign(strings.Join([]string{mpi.AnnotationAdmitted, job.ID().String(), string(job.UID), strconv.FormatInt(job.Generation, 10), at}, "\n"))
+	room, err := json.Marshal(struct {
+		Workers  int32
+		Topology mpi.Topology
+		Pods     []corev1.PodSpec
+	}{job.Workers.Count, job.Topology, job.PodSpecs()})
+	if err != nil {
+		return ""
+	}
+	at := strconv.FormatInt(decided.UnixMilli(), 10)
+	signature := g.sign(strings.Join([]string{
+		mpi.AnnotationAdmitted, job.ID().String(), string(job.UID), strconv.FormatInt(job.Generation, 10), at, fmt.Sprintf("%x", sha256.Sum256(room)),
+	}, "\n"))
 	if signature == "" {
 		return ""
 	}

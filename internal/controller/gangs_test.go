@@ -8,11 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/plan"
@@ -140,20 +142,26 @@ func TestHasAdmitted(t *testing.T) {
 		key     string
 		want    bool
 	}{
-		"it fits":                         {out: admits, after: admissionAge, want: true},
-		"the clocks differ a little":      {out: admits, after: -time.Second / 2, want: true},
-		"it waits":                        {},
-		"it has a gate already":           {out: admits, gate: &jobstate.Gate{Closed: true}},
-		"it is suspended":                 {out: admits, decided: func(j *mpi.Job) { j.Lifecycle.Suspended = true }},
-		"it has ended":                    {out: jobstate.Outcome{PodsMayStart: true, Finish: &mpi.Finish{}}},
-		"its pods cannot be held back":    {out: admits, decided: func(j *mpi.Job) { j.Gated = false }},
-		"it is of the operator itself":    {out: admits, decided: func(j *mpi.Job) { j.External = false }},
-		"its policy exists":               {out: admits, policy: networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{UID: "p"}}},
-		"it was changed since":            {out: admits, asked: func(j *mpi.Job) { j.Generation++ }},
-		"another one of the same name":    {out: admits, asked: func(j *mpi.Job) { j.UID = "other" }},
-		"another one":                     {out: admits, asked: func(j *mpi.Job) { j.Name = "other" }},
-		"the decision is old":             {out: admits, after: admissionAge + 2*time.Second},
-		"the decision is of the future":   {out: admits, after: -time.Minute},
+		"it fits":                      {out: admits, after: admissionAge, want: true},
+		"the clocks differ a little":   {out: admits, after: time.Millisecond - admissionSkew, want: true},
+		"it waits":                     {},
+		"it has a gate already":        {out: admits, gate: &jobstate.Gate{Closed: true}},
+		"it is suspended":              {out: admits, decided: func(j *mpi.Job) { j.Lifecycle.Suspended = true }},
+		"it has ended":                 {out: jobstate.Outcome{PodsMayStart: true, Finish: &mpi.Finish{}}},
+		"its pods cannot be held back": {out: admits, decided: func(j *mpi.Job) { j.Gated = false }},
+		"it is of the operator itself": {out: admits, decided: func(j *mpi.Job) { j.External = false }},
+		"its policy exists":            {out: admits, policy: networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{UID: "p"}}},
+		"it was changed since":         {out: admits, asked: func(j *mpi.Job) { j.Generation++ }},
+		"another one of the same name": {out: admits, asked: func(j *mpi.Job) { j.UID = "other" }},
+		"another one":                  {out: admits, asked: func(j *mpi.Job) { j.Name = "other" }},
+		"it has more pods":             {out: admits, asked: func(j *mpi.Job) { j.Workers.Count++ }},
+		"its pods ask for more": {out: admits, asked: func(j *mpi.Job) {
+			j.Workers.Template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("64")}
+		}},
+		"its launcher is elsewhere":       {out: admits, asked: func(j *mpi.Job) { j.Launcher.Template.Spec.NodeSelector = map[string]string{"pool": "a"} }},
+		"its pods must share a rack":      {out: admits, asked: func(j *mpi.Job) { j.Topology = mpi.Topology{Key: "rack", Required: true} }},
+		"the decision is old":             {out: admits, after: admissionAge + time.Millisecond},
+		"the decision is of the future":   {out: admits, after: -admissionSkew},
 		"somebody else signed it":         {out: admits, key: "forged"},
 		"no replica has a key at present": {out: admits, key: "none"},
 	} {
@@ -187,5 +195,40 @@ func TestHasAdmitted(t *testing.T) {
 	}
 	if (&Gangs{}).HasAdmitted(mpitest.Job(2, gated), "1.", time.Unix(1, 0)) {
 		t.Error("an operator without a key takes an annotation without a signature")
+	}
+	if life := admissionAge + admissionSkew; life >= quotaWarmUp {
+		t.Errorf("an admission counts for %s, and a new leader gives its room to others after %s", life, quotaWarmUp)
+	}
+}
+
+// TestRevokeAdmission: what a NetworkPolicy states of an admission is removed once it no longer holds, as long as the job has no gate.
+func TestRevokeAdmission(t *testing.T) {
+	for name, test := range map[string]struct {
+		external bool
+		gate     *jobstate.Gate
+		out      jobstate.Outcome
+		want     bool
+	}{
+		"it is put back":                 {external: true, want: true},
+		"its pods still have room":       {external: true, out: jobstate.Outcome{PodsMayStart: true}},
+		"it has a gate, which is closed": {external: true, gate: &jobstate.Gate{}},
+		"the operator makes its pods":    {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "ns", Name: "pi.trainjob", UID: "p", Annotations: map[string]string{mpi.AnnotationAdmitted: "1.a", "other": "stays"},
+			}}
+			r := gatherer(t, trainjob.NewKind(), policy)
+			job := mpitest.Job(2, func(j *mpi.Job) { j.External = test.external })
+			if err := r.revokeAdmission(t.Context(), job, decision{seen: jobstate.Observed{Isolation: policy.DeepCopy(), Gate: test.gate}, out: test.out}); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.readers.Live.Get(t.Context(), keyOf("ns", "pi.trainjob"), policy); err != nil {
+				t.Fatal(err)
+			}
+			if _, stays := policy.Annotations[mpi.AnnotationAdmitted]; stays == test.want || policy.Annotations["other"] != "stays" {
+				t.Errorf("the policy has %v", policy.Annotations)
+			}
+		})
 	}
 }

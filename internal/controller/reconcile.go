@@ -78,6 +78,9 @@ func (r *reconciler) reconcile(ctx context.Context, request reconcile.Request, p
 			return reconcile.Result{RequeueAfter: g.quota.warmUp}, nil
 		}
 		d := decide(g)
+		if err := r.revokeAdmission(ctx, g.job, d); err != nil {
+			return reconcile.Result{}, err
+		}
 		if !r.reserve(ctx, g, d) {
 			continue
 		}

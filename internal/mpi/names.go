@@ -111,7 +111,7 @@ const (
 )
 
 // AnnotationAdmitted on the NetworkPolicy of a TrainJob states that its pods may be created, when that was decided before its JobSet
-// exists: the time in seconds since 1970 and a signature of the operator.
+// exists: the time in milliseconds since 1970 and a signature of the operator.
 const AnnotationAdmitted = Group + "/admitted"
 
 // AnnotationWaitForQuota on a job, with the value "true", makes the job wait while the namespace's quota has no room for

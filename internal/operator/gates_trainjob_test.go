@@ -13,6 +13,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -324,18 +325,21 @@ func (s trainerServer) serveJobSets(t *testing.T, port int) {
 	}
 }
 
-// TestWebhookOpensTheGate: the JobSet of a TrainJob whose pods fit is not suspended when it is created. That of one that does not fit is.
+// TestWebhookOpensTheGate: the JobSet of a TrainJob whose pods fit is not suspended when it is created. That of one that does not fit is, also
+// if it fitted before and was preempted meanwhile: its pods do not exist when those of the other are created.
 func TestWebhookOpensTheGate(t *testing.T) {
 	t.Parallel()
 	server := newTrainerServer(t)
 	server.node(t, "one")
 	server.runtime(t, "mpi")
+	server.create(t, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 1000})
 	port := freePort(t)
 	server.serveJobSets(t, port)
 	defer server.start(t, func(o *operator.Options) { o.WebhookPort, o.NetworkPolicies = port, true })()
 	// create does what Trainer does: it tries again until the operator has answered.
-	create := func(name string) (job, set *unstructured.Unstructured) {
-		job = trainjob.New()
+	createJob := func(name string, annotations map[string]string) *unstructured.Unstructured {
+		job := trainjob.New()
+		job.SetAnnotations(annotations)
 		job.SetNamespace("default")
 		job.SetName(name)
 		job.Object["spec"] = map[string]any{
@@ -343,6 +347,10 @@ func TestWebhookOpensTheGate(t *testing.T) {
 			"trainer":    map[string]any{"numNodes": int64(3), "command": []any{"mpirun"}, "resourcesPerNode": map[string]any{"requests": map[string]any{"cpu": "2"}}},
 		}
 		server.create(t, job)
+		return job
+	}
+	createSet := func(job *unstructured.Unstructured) (set *unstructured.Unstructured) {
+		name := job.GetName()
 		eventually(t, "the JobSet of "+name+" is created", func() error {
 			set = &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"suspend": false}}}
 			set.SetGroupVersionKind(trainjob.JobSetKind)
@@ -352,7 +360,11 @@ func TestWebhookOpensTheGate(t *testing.T) {
 			set.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(job, job.GroupVersionKind())})
 			return server.client.Create(t.Context(), set)
 		})
-		return job, set
+		return set
+	}
+	create := func(name string) (job, set *unstructured.Unstructured) {
+		job = createJob(name, nil)
+		return job, createSet(job)
 	}
 	isSuspended := func(set *unstructured.Unstructured) bool {
 		suspended, _, _ := unstructured.NestedBool(set.Object, "spec", "suspend")
@@ -367,6 +379,44 @@ func TestWebhookOpensTheGate(t *testing.T) {
 		return nil
 	})
 	for _, object := range []client.Object{warm, set} {
+		if err := server.client.Delete(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(time.Second)
+	early := createJob("early", nil)
+	admission := func() string {
+		policy := &networkingv1.NetworkPolicy{}
+		if err := server.client.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "early.trainjob"}, policy); err != nil {
+			return ""
+		}
+		return policy.Annotations[mpi.AnnotationAdmitted]
+	}
+	eventually(t, "the early job is admitted", func() error {
+		if admission() == "" {
+			return errors.New("its policy does not state it")
+		}
+		return nil
+	})
+	urgent := createJob("urgent", map[string]string{mpi.AnnotationPriorityClass: "urgent"})
+	eventually(t, "the admission of the early job is revoked", func() error {
+		if admission() != "" {
+			return errors.New("its policy states it")
+		}
+		return nil
+	})
+	preempted := createSet(early)
+	if !isSuspended(preempted) {
+		t.Error("the JobSet of a job that was preempted may have its pods")
+	}
+	urgentSet := createSet(urgent)
+	eventually(t, "the urgent job may have its pods", func() error {
+		if err := server.client.Get(t.Context(), client.ObjectKeyFromObject(urgentSet), urgentSet); err != nil || isSuspended(urgentSet) {
+			return fmt.Errorf("it is suspended (%w)", err)
+		}
+		return nil
+	})
+	for _, object := range []client.Object{early, preempted, urgent, urgentSet} {
 		if err := server.client.Delete(t.Context(), object); err != nil {
 			t.Fatal(err)
 		}
