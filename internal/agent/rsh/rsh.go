@@ -265,7 +265,7 @@ func launchOf(ancestors []int) string {
 
 // binding returns what the worker is to do about binding the ranks that MPI's launcher starts there, "" if that is up to MPI; and the flag
 // by which the user decides, "" if there is none. ancestors are this process's: a launcher is among them, or MPI's daemons on a worker, which
-// pass on what they got. Without a launcher, as of a program that starts ranks itself, nobody knows how many ranks there will be.
+// pass on what they got. Without a launcher, as of a program that starts ranks itself, no one knows how many ranks there will be.
 func binding(ancestors []int) (policy agentapi.BindingPolicy, by string) {
 	decided := agentapi.BindingPolicy(os.Getenv(agentapi.EnvBind))
 	if os.Getenv(process.EnvSession) != "" {
