@@ -364,7 +364,7 @@ func TestInvalidAnnotationsOfTrainJobs(t *testing.T) {
 		"finished":             {[]func(*trainjob.Job){withJobSet(corev1.PodSucceeded), complete}, v1alpha1.PhaseSucceeded},
 	}
 	// Without these, Trainer's JobSet is refused.
-	refused := []string{mpi.AnnotationConnections, mpi.AnnotationMaxRestarts, mpi.AnnotationRequiredTopology, mpi.AnnotationPreferredTopology}
+	refused := []string{mpi.AnnotationConnections, mpi.AnnotationMaxRestarts, mpi.AnnotationRequiredTopology, mpi.AnnotationPreferredTopology, mpi.AnnotationPriorityClass}
 	for state, test := range states {
 		for _, name := range jobAnnotations(mpi.KindTrainJob) {
 			for _, value := range badValues {
