@@ -49,7 +49,7 @@ func startMistakes() []failure {
 						LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}, Key: "rate",
 					}}}}
 				}))(t, namespace, submit)
-			}, want: absent("job-worker-0", `key "rate" of ConfigMap "settings"`),
+			}, want: absent("job-worker-0", `key "rate" of ConfigMap "settings"`).advises("See which keys it has"),
 		},
 		{
 			name: "PVC that does not exist", provoke: made(idle, mounts(kubeflow.MPIReplicaTypeWorker, corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}})),
