@@ -304,7 +304,8 @@ func (c *toTrainJob) priority(launcher, worker role) {
 		path  string
 	}{
 		{look(c.left, "spec", "runPolicy", "schedulingPolicy"), "priorityClass", "spec.runPolicy.schedulingPolicy"},
-		{launcher.spec, "priorityClassName", launcher.at + ".spec"}, {worker.spec, "priorityClassName", worker.at + ".spec"},
+		{launcher.spec, "priorityClassName", launcher.at + ".spec"},
+		{worker.spec, "priorityClassName", worker.at + ".spec"},
 	} {
 		if _, found := take(from.of, from.field); found {
 			c.tell(effect, from.path+"."+from.field, "metadata.annotations["+mpi.AnnotationPriorityClass+"]", text)

@@ -191,8 +191,10 @@ func holding(workers int) bout {
 	name := func(what, who string) string { return fmt.Sprintf("%s/%s-%d", what, who, workers) }
 	return bout{
 		results: []result{
-			{name("memory", "launcher"), "MiB"}, {name("memory", "worker"), "MiB"},
-			{name("descriptors", "launcher"), "descriptors"}, {name("descriptors", "worker"), "descriptors"},
+			{name("memory", "launcher"), "MiB"},
+			{name("memory", "worker"), "MiB"},
+			{name("descriptors", "launcher"), "descriptors"},
+			{name("descriptors", "worker"), "descriptors"},
 			{name("processes", "launcher"), "processes"},
 		},
 		workers: workers, often: 1,

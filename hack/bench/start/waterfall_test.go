@@ -51,7 +51,9 @@ func jobSet(suspended bool) *unstructured.Unstructured {
 
 func TestSteps(t *testing.T) {
 	reported := launch{since: since, steps: []reportedStep{
-		{"Scheduled", 0, time.Second}, {"Launch", 1300 * time.Millisecond, 100 * time.Millisecond}, {"Connected", 1400 * time.Millisecond, 50 * time.Millisecond},
+		{"Scheduled", 0, time.Second},
+		{"Launch", 1300 * time.Millisecond, 100 * time.Millisecond},
+		{"Connected", 1400 * time.Millisecond, 50 * time.Millisecond},
 		{"MPIInit", 1450 * time.Millisecond, 150 * time.Millisecond},
 	}}
 	step := func(name string, start, seconds float64) report.Step {

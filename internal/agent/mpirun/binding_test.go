@@ -110,7 +110,8 @@ func TestBindingDefaults(t *testing.T) {
 		"unbound, in part": {WithoutBinding, []string{intelMPI + "=off", openMPI5 + "="}, []string{intelMPI + "=off", openMPI4 + "=none", openMPI5 + "=none"}},
 		"bound": {
 			func(env []string) []string { return WithBinding(env, true) },
-			nil, []string{openMPI4 + "=core:overload-allowed,if-supported", openMPI5 + "=core:overload-allowed:if-supported"},
+			nil,
+			[]string{openMPI4 + "=core:overload-allowed,if-supported", openMPI5 + "=core:overload-allowed:if-supported"},
 		},
 		"bound without Open MPI 5": {func(env []string) []string { return WithBinding(env, false) }, nil, []string{openMPI4 + "=core:overload-allowed,if-supported", openMPI5 + "=none"}},
 		"unbound on a worker":      {UnboundHere, nil, []string{"OMPI_MCA_rtc=^hwloc", "PRTE_MCA_rtc=^hwloc", intelMPI + "=0"}},
