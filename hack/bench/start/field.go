@@ -159,20 +159,7 @@ func (f *field) runJob(ctx context.Context, job *kubeflow.MPIJob) (took times, e
 	if err := f.Client.Create(ctx, job); err != nil {
 		return took, fmt.Errorf("create MPIJob %s: %w", job.Name, err)
 	}
-	ended, err := f.await(ctx, &kubeflow.MPIJobList{}, job.Name, func(object runtime.Object) (bool, error) {
-		for _, c := range object.(*kubeflow.MPIJob).Status.Conditions {
-			if c.Status != corev1.ConditionTrue {
-				continue
-			}
-			switch c.Type {
-			case kubeflow.JobFailed:
-				return false, fmt.Errorf("%s failed: %s", job.Name, c.Message)
-			case kubeflow.JobSucceeded:
-				return true, nil
-			}
-		}
-		return false, nil
-	})
+	ended, err := f.await(ctx, &kubeflow.MPIJobList{}, job.Name, hasSucceeded)
 	if err != nil {
 		return took, err
 	}
@@ -203,6 +190,23 @@ func (f *field) runJob(ctx context.Context, job *kubeflow.MPIJob) (took times, e
 		return took, fmt.Errorf("delete MPIJob %s: %w", job.Name, err)
 	}
 	return took, f.UntilEmpty(ctx)
+}
+
+// hasSucceeded reports whether an MPIJob has succeeded. It is an error if the job has failed.
+func hasSucceeded(object runtime.Object) (bool, error) {
+	job := object.(*kubeflow.MPIJob)
+	for _, c := range job.Status.Conditions {
+		if c.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch c.Type {
+		case kubeflow.JobFailed:
+			return false, fmt.Errorf("%s failed: %s", job.Name, c.Message)
+		case kubeflow.JobSucceeded:
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // await watches objects of a list's type until one of a name is as wanted, and returns when that was observed.

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -93,7 +94,8 @@ func TestWireLoses(t *testing.T) {
 		}
 		dialed <- err
 	}
-	if err, is := (<-dialed).(net.Error); !is || !err.Timeout() {
-		t.Errorf("the connection did not time out: %v", err)
+	failure := <-dialed
+	if err, is := errors.AsType[net.Error](failure); !is || !err.Timeout() {
+		t.Errorf("the connection did not time out: %v", failure)
 	}
 }
