@@ -211,7 +211,7 @@ e2e: $(if $(KUBECONFIG),,deploy $(if $(findstring rometheus,$(SUITE)),load-prome
 	  -- -count=1 -timeout 60m -parallel $(PARALLEL) $(if $(SUITE),-run '(?i)$(SUITE)')
 
 # Tests of docs/promises.md whose jobs can be placed in any way: in a queue, also with Kueue's TAS, and by PodGroups.
-EVERYWHERE := WorkerEvicted|TrainJobSurvivesEvictions|Drain|MPIJobIsIsolated|TrainJobIsIsolated|ConnectionReachesRanks|ConnectionReachesTrainJobsRanks|ResultsOutliveJob|TrainJobsResultsOutliveJob|LimitsAreKept|BadInputIsRefused|TrainerFaultsAreRefused|NFS|RDMANotOffered|AnyMPIWithoutSSHD|TrainJobAnyMPI|WhoDidIt|FailingProgram|TrainJobExplained|LogsStayWhenPodsAreGone|TrainJobsLogsStay|WholeLogsStayWhenTheJobIsGone|WholeLogsOfTrainJobsStay|DeletedMPIJobRunsAgain|DeletedTrainJobRunsAgain
+EVERYWHERE := WorkerEvicted|TrainJobSurvivesEvictions|MPIJobIsIsolated|TrainJobIsIsolated|ConnectionReachesRanks|ConnectionReachesTrainJobsRanks|ResultsOutliveJob|TrainJobsResultsOutliveJob|LimitsAreKept|BadInputIsRefused|TrainerFaultsAreRefused|NFS|RDMANotOffered|AnyMPIWithoutSSHD|TrainJobAnyMPI|WhoDidIt|FailingProgram|TrainJobExplained|LogsStayWhenPodsAreGone|TrainJobsLogsStay|WholeLogsStayWhenTheJobIsGone|WholeLogsOfTrainJobsStay|DeletedMPIJobRunsAgain|DeletedTrainJobRunsAgain
 comma := ,
 
 .PHONY: e2e-promises

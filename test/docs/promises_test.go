@@ -35,7 +35,7 @@ var cellNote = regexp.MustCompile(`^[a-z ]+: `)
 const (
 	notTested       = "not tested"
 	mostNotTested   = 0
-	mostNotRecorded = 46
+	mostNotRecorded = 40
 )
 
 const (
