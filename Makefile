@@ -210,13 +210,16 @@ e2e: $(if $(KUBECONFIG),,deploy $(if $(findstring rometheus,$(SUITE)),load-prome
 	  --jsonfile-timing-events "$$passed" \
 	  -- -count=1 -timeout 60m -parallel $(PARALLEL) $(if $(SUITE),-run '(?i)$(SUITE)')
 
-# Tests of docs/promises.md whose jobs can be placed in any way: in a queue, also with Kueue's TAS, and by PodGroups.
+# Tests of docs/promises.md whose jobs can be placed in any way: in a queue, also with Kueue's TAS, and by PodGroups. With BRIEF=1, those are
+# left out that take long or need more than one image.
 EVERYWHERE := WorkerEvicted|TrainJobSurvivesEvictions|MPIJobIsIsolated|TrainJobIsIsolated|ConnectionReachesRanks|ConnectionReachesTrainJobsRanks|ResultsOutliveJob|TrainJobsResultsOutliveJob|LimitsAreKept|BadInputIsRefused|TrainerFaultsAreRefused|NFS|RDMANotOffered|AnyMPIWithoutSSHD|TrainJobAnyMPI|WhoDidIt|FailingProgram|TrainJobExplained|LogsStayWhenPodsAreGone|TrainJobsLogsStay|WholeLogsStayWhenTheJobIsGone|WholeLogsOfTrainJobsStay|DeletedMPIJobRunsAgain|DeletedTrainJobRunsAgain
+LONG := NFS|AnyMPIWithoutSSHD|TrainJobAnyMPI|WholeLogsStayWhenTheJobIsGone|WholeLogsOfTrainJobsStay
 comma := ,
+space := $(subst ,, )
 
 .PHONY: e2e-promises
-e2e-promises: ## Test what holds for jobs however they are placed (docs/promises.md): with QUEUED=1, QUEUED=topology or GANGS=native.
-	@$(MAKE) e2e SUITE='^Test($(EVERYWHERE))$$' SAMPLES='openmpi openmpi5 mpich intelmpi' GANGS=$(or $(GANGS),none) QUEUED=$(QUEUED) WITH='$(if $(QUEUED),kueue$(comma))trainer'
+e2e-promises: ## Test what holds for jobs however they are placed (docs/promises.md): with QUEUED=1, QUEUED=topology or GANGS=native; BRIEF=1 leaves out the long tests.
+	@$(MAKE) e2e SUITE='^Test($(subst $(space),|,$(filter-out $(if $(BRIEF),$(subst |, ,$(LONG))),$(subst |, ,$(EVERYWHERE)))))$$' SAMPLES='openmpi$(if $(BRIEF),, openmpi5 mpich intelmpi)' GANGS=$(or $(GANGS),none) QUEUED=$(QUEUED) WITH='$(if $(QUEUED),kueue$(comma))trainer'
 
 .PHONY: pages-e2e
 pages-e2e: SAMPLES := openmpi pytorch

@@ -102,8 +102,7 @@ else
   step gangs make e2e SUITE='^TestGang' SAMPLES=openmpi GANGS=native WITH=kueue,trainer
   step queues make e2e SUITE=Queue GANGS=none WITH=kueue,trainer
   # Some of the tests of all jobs, with jobs that Kueue admits (docs/promises.md).
-  everywhere='WorkerEvicted|TrainJobSurvivesEvictions|MPIJobIsIsolated|TrainJobIsIsolated|ConnectionReachesRanks|ConnectionReachesTrainJobsRanks|ResultsOutliveJob|TrainJobsResultsOutliveJob|LimitsAreKept|BadInputIsRefused|TrainerFaultsAreRefused|RDMANotOffered|WhoDidIt|FailingProgram|TrainJobExplained|LogsStayWhenPodsAreGone|TrainJobsLogsStay|DeletedMPIJobRunsAgain|DeletedTrainJobRunsAgain'
-  step queued make e2e QUEUED=1 SAMPLES=openmpi GANGS=none WITH=kueue,trainer SUITE="^Test($everywhere)\$"
+  step queued make e2e-promises QUEUED=1 BRIEF=1
   if [ "$was_up" = no ] && [ -z "${KEEP_CLUSTER:-}" ]; then
     step cluster-down make cluster-down
     # The oldest version of Kubernetes: installation, one job that succeeds and one that fails. Its compile takes 7 minutes of CPU.
