@@ -71,6 +71,9 @@ const (
 	EnvForeign = "MPI_AGENT_FOREIGN_HOSTS"
 )
 
+// ClockFormat is how agents write a time of the day in what they report, in UTC (time.Layout).
+const ClockFormat = "15:04:05 UTC"
+
 // NoAddress is the part of the messages about hosts that have no address.
 const NoAddress = "its pod has no address yet"
 

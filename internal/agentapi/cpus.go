@@ -35,6 +35,12 @@ func ParseCPUs(list string) (cpus []int, ok bool) {
 	return slices.Compact(cpus), true
 }
 
+// CountCPUs returns the number of CPUs in such a list; 0 if it is none.
+func CountCPUs(list string) int {
+	cpus, _ := ParseCPUs(list)
+	return len(cpus)
+}
+
 // FormatCPUs returns CPUs as a list such as "0-3,8". They are in order, each once.
 func FormatCPUs(cpus []int) string {
 	var parts []string

@@ -31,3 +31,12 @@ func TestCPUs(t *testing.T) {
 		}
 	}
 }
+
+func TestCountCPUs(t *testing.T) {
+	t.Parallel()
+	for list, want := range map[string]int{"0": 1, "0-3\n": 4, "0-1,4,6-7": 5, "": 0, "all": 0, "3-0": 0} {
+		if got := agentapi.CountCPUs(list); got != want {
+			t.Errorf("%q contains %d CPUs, want %d", list, got, want)
+		}
+	}
+}

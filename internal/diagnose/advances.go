@@ -3,6 +3,7 @@ package diagnose
 import (
 	"time"
 
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 )
 
@@ -26,7 +27,7 @@ func (p *input) advancedSince(clock string) bool {
 
 // latestAt returns the latest time before now at a time of the day, such as "11:07:32 UTC", as agents write it.
 func latestAt(clock string, now time.Time) (at time.Time, known bool) {
-	of, err := time.Parse("15:04:05 UTC", clock)
+	of, err := time.Parse(agentapi.ClockFormat, clock)
 	if err != nil {
 		return at, false
 	}

@@ -103,15 +103,7 @@ func (j Job) SharesCores() bool {
 // 0 if they share CPUs in any case, and for jobs whose launcher runs ranks, too: MPI's launcher binds those itself.
 func (j Job) WorkerCores() int64 {
 	spec := j.Workers.Template.Spec
-	if j.Launcher.RunsRanks || len(spec.Containers) == 0 {
-		return 0
-	}
-	return OwnCores(spec)
-}
-
-// OwnCores is WorkerCores for the pods of a template.
-func OwnCores(spec corev1.PodSpec) int64 {
-	if spec.Resources != nil {
+	if j.Launcher.RunsRanks || len(spec.Containers) == 0 || spec.Resources != nil {
 		return 0
 	}
 	for _, container := range slices.Concat(spec.InitContainers, spec.Containers) {

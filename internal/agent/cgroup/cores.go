@@ -35,31 +35,25 @@ func (c Cores) Owned() bool {
 func ReadCores(root string, expected int) Cores {
 	file := func(names ...string) string { return text(filepath.Join(append([]string{root}, names...)...)) }
 	cgroups := filepath.Join("sys", "fs", "cgroup")
-	c := Cores{Expected: expected, Online: count(file("sys", "devices", "system", "cpu", "online")), Allowed: count(allowed(file("proc", "self", "status")))}
+	c := Cores{Expected: expected, Online: agentapi.CountCPUs(file("sys", "devices", "system", "cpu", "online")), Allowed: agentapi.CountCPUs(AllowedCPUs(file("proc", "self", "status")))}
 	if _, err := os.Stat(filepath.Join(root, cgroups, "cgroup.controllers")); err == nil {
 		for line := range strings.Lines(file("proc", "self", "cgroup")) {
 			if own, is := strings.CutPrefix(strings.TrimSpace(line), "0::"); is {
-				c.Set = count(file(cgroups, own, "cpuset.cpus.effective"))
+				c.Set = agentapi.CountCPUs(file(cgroups, own, "cpuset.cpus.effective"))
 				quota, period, _ := strings.Cut(file(cgroups, own, "cpu.max"), " ")
 				c.Quota, c.Period = parse(quota), parse(period)
 			}
 		}
 		return c
 	}
-	c.Set = count(file(cgroups, "cpuset", file("proc", "self", "cpuset"), "cpuset.cpus"))
+	c.Set = agentapi.CountCPUs(file(cgroups, "cpuset", file("proc", "self", "cpuset"), "cpuset.cpus"))
 	c.Quota, c.Period = parse(file(cgroups, "cpu", "cpu.cfs_quota_us")), parse(file(cgroups, "cpu", "cpu.cfs_period_us"))
 	return c
 }
 
-// allowed returns the CPUs on which a process may run, from its /proc/PID/status; "" if it does not show them.
-func allowed(status string) string {
+// AllowedCPUs returns the list of the CPUs on which a process may run, from its /proc/PID/status; "" if it does not show them.
+func AllowedCPUs(status string) string {
 	_, rest, _ := strings.Cut(status, "\nCpus_allowed_list:")
 	line, _, _ := strings.Cut(rest, "\n")
 	return line
-}
-
-// count returns the number of CPUs in a list; 0 if it is none.
-func count(list string) int {
-	cpus, _ := agentapi.ParseCPUs(list)
-	return len(cpus)
 }

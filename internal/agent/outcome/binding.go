@@ -53,6 +53,7 @@ func policyOf(count map[agentapi.BindingPolicy]int32) (policy agentapi.BindingPo
 // boundPod is a pod with ranks that are bound to CPUs. The host of the launcher's own is "".
 type boundPod struct {
 	host string
+	// cpus are in order.
 	cpus []int
 	agentapi.BoundRanks
 }
@@ -118,7 +119,10 @@ func clashAround(pods []boundPod, index int) (clash agentapi.BoundRanks, is bool
 
 // shares reports whether pods are bound to some of the same CPUs.
 func (p boundPod) shares(other boundPod) bool {
-	return slices.ContainsFunc(p.cpus, func(cpu int) bool { return slices.Contains(other.cpus, cpu) })
+	return slices.ContainsFunc(p.cpus, func(cpu int) bool {
+		_, has := slices.BinarySearch(other.cpus, cpu)
+		return has
+	})
 }
 
 // isWorse reports whether a clash has more ranks than another one, or the same in an order that does not depend on that of machines.

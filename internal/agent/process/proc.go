@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 // All returns the processes that the container shows, without this one.
@@ -136,28 +138,11 @@ func parseLoad(line []byte) (l Load) {
 // CPUs is the number of the node's CPUs, of which the container may have a part.
 var CPUs = sync.OnceValue(func() int {
 	var buffer [4096]byte
-	if n := countCPUs(string(readStart("/sys/devices/system/cpu/online", buffer[:]))); n > 0 {
+	if n := agentapi.CountCPUs(string(readStart("/sys/devices/system/cpu/online", buffer[:]))); n > 0 {
 		return n
 	}
 	return runtime.NumCPU()
 })
-
-// countCPUs counts the CPUs of a list such as "0-3,8" (cpuset(7), "List format"); 0 for what is none.
-func countCPUs(list string) (n int) {
-	for part := range strings.SplitSeq(strings.TrimSpace(list), ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		if !isRange {
-			to = from
-		}
-		first, err := strconv.Atoi(from)
-		last, errLast := strconv.Atoi(to)
-		if err != nil || errLast != nil || last < first {
-			return 0
-		}
-		n += last - first + 1
-	}
-	return n
-}
 
 // programOf returns where the code and the stack of a process begin, which the kernel chooses again for each program. A reader that may not
 // trace the process gets 0 or 1.

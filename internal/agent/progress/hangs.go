@@ -294,4 +294,4 @@ func numbers(ranks []agentapi.RankActivity, doing agentapi.Doing) (found []strin
 	return found
 }
 
-func clockTime(at time.Time) string { return at.UTC().Format("15:04:05 UTC") }
+func clockTime(at time.Time) string { return at.UTC().Format(agentapi.ClockFormat) }

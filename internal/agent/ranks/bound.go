@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"opendatahub.io/mpijob/internal/agent/cgroup"
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -47,8 +48,6 @@ func addBound(own []int, ranks [][]int) *agentapi.BoundRanks {
 // allowedCPUs returns the CPUs on which a process may run; none if they are unknown.
 func allowedCPUs(pid int) []int {
 	status, _ := os.ReadFile(process.File(pid, "status"))
-	_, rest, _ := strings.Cut(string(status), "\nCpus_allowed_list:")
-	line, _, _ := strings.Cut(rest, "\n")
-	cpus, _ := agentapi.ParseCPUs(line)
+	cpus, _ := agentapi.ParseCPUs(cgroup.AllowedCPUs(string(status)))
 	return cpus
 }
