@@ -197,7 +197,7 @@ func TestSortByCause(t *testing.T) {
 	}
 }
 
-// TestLaunchNamesTheFirstLostHost: a launcher that is ended because hosts were lost is told the first of them.
+// TestLaunchNamesTheFirstLostHost: the reason to end a launcher names the host that was lost first.
 func TestLaunchNamesTheFirstLostHost(t *testing.T) {
 	t.Parallel()
 	lost := func(host string, at int64) records.Record {

@@ -42,8 +42,8 @@ func Summarize(summary agentapi.Summary, sessions []records.Record, expected hos
 	return summary
 }
 
-// inTrouble returns the hosts that are lost, ending or not reached, and those behind others, by when their trouble began. What is known of a
-// host by its own session counts.
+// inTrouble returns the hosts that are lost, ending or not reached, and those behind others, by when their trouble began. What a host's own
+// session reports takes precedence.
 func inTrouble(all []records.Record) (found []records.Record) {
 	for _, r := range all {
 		if isEnding := r.Worker != nil && r.Worker.Ending; r.Trouble != "" && (r.Over || isEnding || r.Reached.IsZero()) {

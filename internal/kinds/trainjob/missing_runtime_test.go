@@ -21,11 +21,11 @@ func TestWarnMissingRuntime(t *testing.T) {
 		of.SetName(name)
 		return of
 	}
-	api := mpitest.FakeAPI().WithObjects(runtime(trainjob.ClusterRuntimeKind, "", "mpi-openmpi"), runtime(trainjob.RuntimeKind, "ns", "own"), runtime(trainjob.RuntimeKind, "other", "theirs")).Build()
+	api := mpitest.FakeAPI().WithObjects(runtime(trainjob.ClusterRuntimeKind, "", "mpi-openmpi"), runtime(trainjob.RuntimeKind, "ns", "own"), runtime(trainjob.RuntimeKind, "other", "distant")).Build()
 	for name, test := range map[string]struct{ kind, runtime, want string }{
 		"of the other kind":           {trainjob.RuntimeKind, "mpi-openmpi", "spec.runtimeRef.kind: there is no TrainingRuntime mpi-openmpi, but a ClusterTrainingRuntime of this name: remove kind"},
 		"of the namespace":            {"", "own", "spec.runtimeRef.kind: there is no ClusterTrainingRuntime own, but a TrainingRuntime of this name: write kind: TrainingRuntime"},
-		"of another namespace":        {"", "theirs", ""},
+		"of another namespace":        {"", "distant", ""},
 		"misspelled":                  {trainjob.ClusterRuntimeKind, "mpi-opnmpi", "spec.runtimeRef.name: there is no ClusterTrainingRuntime mpi-opnmpi; did you mean mpi-openmpi?"},
 		"misspelled of the namespace": {trainjob.RuntimeKind, "owm", "did you mean own?"},
 		"unknown":                     {"", "pytorch", ""},
