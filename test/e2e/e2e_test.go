@@ -9,16 +9,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
-	"golang.org/x/sync/semaphore"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -189,33 +186,6 @@ func reported(t *testing.T, kind, namespace, name, what string, check func(v1alp
 		return check(found.Status)
 	})
 	return found
-}
-
-// rankRoom is for so many ranks at once. Ranks that wait for each other take all of a processor: with many more of them than
-// these come to a halt together, and so does everything else on the machine.
-var rankRoom = semaphore.NewWeighted(ranksAtOnce)
-
-var ranksAtOnce = int64(5 * goruntime.NumCPU())
-
-// parallel runs a test beside others once there is room for its ranks, as takeRoom counts them.
-func parallel(t *testing.T, ranks int64) (leave func()) {
-	t.Helper()
-	t.Parallel()
-	return takeRoom(t, ranks)
-}
-
-// takeRoom waits until there is room for a test's ranks, as many as compute or wait for each other at a time; what they start that
-// knows nothing of MPI, such as sleep, does not count. They have the room until the test's end, or until what takeRoom returns is
-// called: when they sleep, say.
-func takeRoom(t *testing.T, ranks int64) (leave func()) {
-	t.Helper()
-	ranks = min(ranks, ranksAtOnce)
-	if err := rankRoom.Acquire(t.Context(), ranks); err != nil {
-		t.Fatalf("wait for room for %d ranks: %v", ranks, err)
-	}
-	leave = sync.OnceFunc(func() { rankRoom.Release(ranks) })
-	t.Cleanup(leave)
-	return leave
 }
 
 // newNamespace makes a namespace that lets only restricted pods in, and removes it at the end of the test. Its jobs are placed as QUEUED and

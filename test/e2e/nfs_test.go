@@ -135,13 +135,13 @@ func (s nfs) results(t *testing.T, folder, printed, share string, hosts ...strin
 
 // TestNFS: ranks of both kinds of jobs read from an NFS server and write to it. If a share cannot be used, the report explains why.
 func TestNFS(t *testing.T) {
-	parallel(t, 4)
+	t.Parallel()
 	if _, err := exec.LookPath("kubectl-odh-mpijob"); err != nil {
 		t.Skip("SKIPPED: kubectl-odh-mpijob is not in PATH; make e2e puts it there")
 	}
 	program := buildNFS(t)
 	t.Run("results", func(t *testing.T) {
-		t.Parallel()
+		parallel(t, 2)
 		server := nfs{program, t.TempDir(), "2049"} // pods name no port
 		server.start(t)
 		seats(t, nfsSeat, 1, 1)
@@ -151,7 +151,7 @@ func TestNFS(t *testing.T) {
 		t.Run("TrainJob without a claim", server.trainJobsPods)
 	})
 	t.Run("failures", func(t *testing.T) {
-		t.Parallel()
+		parallel(t, 2)
 		listener, err := net.Listen("tcp", machineAddress+":0")
 		if err != nil {
 			t.Fatal(err)
