@@ -245,3 +245,12 @@ def test_the_priority_in_a_queue_is_that_of_kueue() -> None:
             assert copied["metadata"]["labels"][label] == "low"
     assert _changes.apply(queued, {"priority": None}, RUNTIME) == []
     assert label not in queued["metadata"]["labels"]
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "team"), ("team", None)])
+def test_a_priority_moves_with_a_queue(before: str | None, after: str | None) -> None:
+    label, note = "kueue.x-k8s.io/priority-class", "mpi.opendatahub.io/priority-class"
+    job = created("TrainJob", priority="high", **({"queue": before} if before else {}))
+    assert _changes.apply(job, {"queue": after, "priority": "low"}, RUNTIME) == []
+    assert job["metadata"].get("labels", {}).get(label) == ("low" if after else None)
+    assert (job["metadata"].get("annotations") or {}).get(note) == (None if after else "low")

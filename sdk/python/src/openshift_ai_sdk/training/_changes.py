@@ -288,9 +288,9 @@ def set_queue(manifest: Json, value: object) -> None:
 
 def set_labels(manifest: Json, value: Any) -> None:
     """Change labels; None takes one out."""
-    labels = manifest["metadata"].setdefault("labels", {})
-    labels.update(value)
-    manifest["metadata"]["labels"] = {name: item for name, item in labels.items() if item is not None}
+    labels = {**(manifest["metadata"].get("labels") or {}), **value}
+    kept = {name: item for name, item in labels.items() if item is not None}
+    _pod_changes.set_or_drop(manifest["metadata"], "labels", kept)
 
 
 def set_env(manifest: Json, value: Any) -> None:
@@ -422,10 +422,8 @@ def set_priority(manifest: Json, value: Any) -> None:
         _pod_changes.change_pods(manifest, None, _pod_changes.field_of("priorityClassName", value))
         return
     is_queued = bool(queue_of(manifest))
-    if value is None or is_queued:
-        set_labels(manifest, {LABEL_PRIORITY: value})
-    if value is None or not is_queued:
-        annotate(manifest, {ANNOTATION_PRIORITY_CLASS: value})
+    set_labels(manifest, {LABEL_PRIORITY: value if is_queued else None})
+    annotate(manifest, {ANNOTATION_PRIORITY_CLASS: None if is_queued else value})
 
 
 def set_retries(manifest: Json, value: Any) -> None:
