@@ -546,7 +546,7 @@ func TestLaunch(t *testing.T) {
 			[]string{script("#!/bin/sh\r\necho\r\n", 0o700)}, 126, "", "the first line, which names the interpreter /bin/sh, ends with a carriage return",
 		},
 		"interpreter missing": {[]string{script("#! /opt/no/sh -e\necho\n", 0o700)}, 126, "", "its interpreter /opt/no/sh is not in the image"},
-		"no interpreter":      {[]string{script("echo\n", 0o700)}, 126, "", "cannot be started: it is a script whose first line names no interpreter"},
+		"no interpreter":      {[]string{script("echo\n", 0o700)}, 126, "", "cannot be started: it is a script whose first line is not #!"},
 		"ssh in PATH":         {[]string{"sh", "-c", "echo $PATH | cut -d: -f1"}, 0, "/opt/mpi-agent/bin\n", ""},
 	}
 	for name, test := range tests {

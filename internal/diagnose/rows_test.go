@@ -415,7 +415,7 @@ while attempting to start process rank 0.`)},
 		"21-program-unknown":                     {codes.ProgramMissing, failed(127, `starting`)},
 		"21-script-without-interpreter": {codes.ProgramMissing, failed(126, ``).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.ProgramMissing, ExitCode: new(int32(126)),
-			Message: `The launcher's command "/data/run" cannot be started: it is a script whose first line names no interpreter, or a program for another CPU architecture.`,
+			Message: `The launcher's command "/data/run" cannot be started: it is a script whose first line is not #! and an interpreter, such as #!/bin/sh, or a program for another CPU architecture.`,
 		}, 126))},
 		"21-script-of-a-missing-interpreter": {codes.ProgramMissing, failed(126, ``).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.ProgramMissing, ExitCode: new(int32(126)),

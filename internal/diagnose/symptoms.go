@@ -322,7 +322,7 @@ func whyNotExecuted(s facts.Sign) string {
 	case s.Code != codes.ProgramMissing:
 		return ""
 	case strings.Contains(errno, "Exec format error"):
-		return "it is a script whose first line names no interpreter, or a program for another CPU architecture"
+		return agentapi.UnknownFormat
 	case strings.Contains(errno, "ermission denied"):
 		return notExecutable
 	case strings.Contains(errno, "has a bad interpreter"), strings.Contains(errno, "No such file") && strings.Contains(s.Text, "execve"):

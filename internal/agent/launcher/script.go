@@ -28,7 +28,7 @@ func whyNotExecuted(name string, err error) (agentapi.Code, string) {
 	case errors.Is(err, unix.EACCES):
 		return agentapi.ProgramMissing, "the file is not executable"
 	case errors.Is(err, unix.ENOEXEC):
-		return agentapi.ProgramMissing, "it is a script whose first line names no interpreter, or a program for another CPU architecture"
+		return agentapi.ProgramMissing, agentapi.UnknownFormat
 	}
 	return agentapi.ProgramMissing, err.Error()
 }
