@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,16 +13,68 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
+// callWatch finds connections that this pod opens and that get no answer. To list the connections of a pod, the kernel searches those of
+// all pods of its node, which takes several milliseconds. The tables are only read if a connection may wait in them: a second after a SYN
+// without an answer, the kernel sends it again, and counts this for each pod. Attempts that a program gives up within that second are not
+// seen.
+type callWatch struct {
+	// folder is /proc/net.
+	folder string
+	// repeated is how often the kernel had sent a SYN again when the tables were read, or the watch was created.
+	repeated int64
+	// waiting is whether a connection waited for an answer then.
+	waiting bool
+}
+
+func newCallWatch(folder string) callWatch {
+	w := callWatch{folder: folder}
+	w.repeated, _ = parseRepeated(w.read("netstat"))
+	return w
+}
+
+func (w *callWatch) read(name string) string {
+	text, _ := os.ReadFile(filepath.Join(w.folder, name))
+	return string(text)
+}
+
 // connecting returns the addresses to which this pod opens connections now, such as "10.0.0.7:443", in order. Those to agents and SSH
 // servers are left out: the launcher reports by itself which workers it waits for.
-func connecting() []string {
+func (w *callWatch) connecting() []string {
+	repeated, known := parseRepeated(w.read("netstat"))
+	if known && repeated == w.repeated && !w.waiting {
+		return nil
+	}
 	var all []string
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		text, _ := os.ReadFile(table)
-		all = append(all, parseConnecting(string(text))...)
+	for _, table := range []string{"tcp", "tcp6"} {
+		all = append(all, parseConnecting(w.read(table))...)
 	}
 	slices.Sort(all)
+	w.repeated, w.waiting = repeated, len(all) > 0
 	return slices.Compact(all)
+}
+
+// parseRepeated returns how often the kernel sent a SYN again, by the text of /proc/net/netstat; false if it does not count that. There,
+// a line of names is followed by one of numbers (proc_pid_net(5)).
+func parseRepeated(netstat string) (count int64, known bool) {
+	const group, name = "TcpExt:", "TCPSynRetrans"
+	var names []string
+	for line := range strings.Lines(netstat) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] != group {
+			continue
+		}
+		if names == nil {
+			names = fields
+			continue
+		}
+		at := slices.Index(names, name)
+		if at < 0 || at >= len(fields) {
+			return 0, false
+		}
+		count, err := strconv.ParseInt(fields[at], 10, 64)
+		return count, err == nil
+	}
+	return 0, false
 }
 
 // parseConnecting reads the remote addresses of the connections in /proc/net/tcp or tcp6 that have sent SYN and got no answer

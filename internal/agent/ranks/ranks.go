@@ -65,6 +65,7 @@ type Ranks struct {
 	failed   int64              // all of them
 	kills    int64
 	activity progress.Follower
+	calls    callWatch
 	// noInterface is the setting by which a rank uses none of the pod's network interfaces; nil if there is none.
 	noInterface *agentapi.InterfaceSetting
 	// bound are the cores to which ranks were bound when they were sampled; nil if they were not.
@@ -116,7 +117,7 @@ const becomesRankWithin = 15 * time.Second
 
 // New returns the ranks of a container whose cgroup is in a folder. Watch finds them.
 func New(log *slog.Logger, root string) *Ranks {
-	r := &Ranks{log: log, cgroup: root, news: make(chan struct{}, 1), processes: map[int]*observed{}, launches: map[int]string{}, awaited: map[int]bool{}, bad: make(chan struct{}), begun: make(chan struct{}), stacks: make(chan struct{}, 1), sources: make(chan struct{}, 1)}
+	r := &Ranks{log: log, cgroup: root, calls: newCallWatch("/proc/net"), news: make(chan struct{}, 1), processes: map[int]*observed{}, launches: map[int]string{}, awaited: map[int]bool{}, bad: make(chan struct{}), begun: make(chan struct{}), stacks: make(chan struct{}, 1), sources: make(chan struct{}, 1)}
 	r.kills = cgroup.Kills(root)
 	return r
 }
@@ -369,7 +370,7 @@ func (r *Ranks) SampleActivity(now time.Time) agentapi.Activity {
 		}
 	}
 	r.bound = boundRanks(running)
-	network, started := progress.Network{Bytes: NetworkBytes(), Connecting: connecting()}, startedBy(running)
+	network, started := progress.Network{Bytes: NetworkBytes(), Connecting: r.calls.connecting()}, startedBy(running)
 	var usages []progress.RankUsage
 	for pid, rank := range running {
 		pids := append([]int{pid}, started[pid]...)
