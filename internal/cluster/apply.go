@@ -189,6 +189,10 @@ func (c *Cluster) patchLauncher(ctx context.Context, change *batchv1.Job) error 
 		return nil
 	}
 	if change.Spec.Suspend == nil {
+		if jobstate.IsEnding(&have) {
+			// It fails with any limit, and is replaced.
+			return nil
+		}
 		metav1.SetMetaDataAnnotation(&have.ObjectMeta, mpi.AnnotationDisrupted, change.Annotations[mpi.AnnotationDisrupted])
 		have.Spec.BackoffLimit = change.Spec.BackoffLimit
 		return c.client.Update(ctx, &have)
@@ -205,6 +209,8 @@ func (c *Cluster) patchLauncher(ctx context.Context, change *batchv1.Job) error 
 		to.Labels, to.Annotations = withJobLabels(from.Labels, to.Labels), from.Annotations
 		to.Spec.NodeSelector, to.Spec.Affinity = from.Spec.NodeSelector, from.Spec.Affinity
 		to.Spec.Tolerations, to.Spec.SchedulingGates = from.Spec.Tolerations, from.Spec.SchedulingGates
+		// A Job that has replaced another one has a shorter deadline until then. Each resumption starts it anew.
+		have.Spec.ActiveDeadlineSeconds = change.Spec.ActiveDeadlineSeconds
 	}
 	have.Spec.Suspend = change.Spec.Suspend
 	return c.client.Update(ctx, &have)

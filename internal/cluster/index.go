@@ -330,7 +330,8 @@ func trimLauncher(object any) (any, error) {
 		return object, nil
 	}
 	job.ManagedFields = nil
-	maps.DeleteFunc(job.Annotations, func(key, _ string) bool { return key != mpi.AnnotationTemplate })
+	read := []string{mpi.AnnotationTemplate, mpi.AnnotationDisrupted, mpi.AnnotationEarlierAttempts}
+	maps.DeleteFunc(job.Annotations, func(key, _ string) bool { return !slices.Contains(read, key) })
 	job.Spec = batchv1.JobSpec{Suspend: job.Spec.Suspend, BackoffLimit: job.Spec.BackoffLimit, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{RestartPolicy: job.Spec.Template.Spec.RestartPolicy}}}
 	return job, nil
 }

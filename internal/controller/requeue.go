@@ -36,6 +36,9 @@ func requeueAfter(g gathered, d decision, a acted) time.Duration {
 	if d.seen.EndpointsMissing && d.out.Finish == nil {
 		waits = append(waits, endpointRetry(d.seen))
 	}
+	if d.out.Finish == nil {
+		waits = append(waits, jobstate.OverdueIn(g.job, d.seen))
+	}
 	if g.unencrypted {
 		waits = append(waits, cluster.EncryptionInterval)
 	}

@@ -30,7 +30,8 @@ type Attempts struct {
 
 // CountAttempts counts the attempts of a launcher as the Job controller does (k8s.io/kubernetes/pkg/controller/job,
 // pastBackoffLimitOnFailure): with restartPolicy OnFailure, a restart in place counts, and the one that reaches the limit is
-// the job's end; otherwise each failed pod counts. Attempts before a restart of the whole job count as one each.
+// the job's end; otherwise each failed pod counts. Attempts before a restart of the whole job count as one each. Those of launchers' Jobs
+// that were replaced come before.
 func CountAttempts(job mpi.Job, seen Observed) Attempts {
 	if seen.Launcher == nil || len(seen.LauncherPods) == 0 {
 		return Attempts{}
@@ -45,56 +46,214 @@ func CountAttempts(job mpi.Job, seen Observed) Attempts {
 	if restartsInPlace(job, seen) {
 		attempts.Limit = max(1, limit)
 	}
-	attempts.Number += seen.Restarts
+	earlier := EarlierAttempts(seen)
+	attempts.Number += seen.Restarts + earlier
 	// A restart beyond the limit was none of a failure of the program.
-	attempts.Limit += max(job.Lifecycle.MaxRestarts, seen.Restarts)
+	attempts.Limit += max(job.Lifecycle.MaxRestarts, seen.Restarts) + earlier
 	return attempts
+}
+
+// Forgive returns what AnnotationDisrupted and backoffLimit of the launcher's Job become if attempts do not count because a pod of the job
+// was disrupted (podstatus.Disruption). It returns false if the Job has these attempts already, or fails: a higher limit no longer helps.
+func Forgive(job mpi.Job, seen Observed) (disrupted string, limit int32, changed bool) {
+	missing := unforgiven(job, seen)
+	if len(missing) == 0 || IsEnding(seen.Launcher) {
+		return "", 0, false
+	}
+	limit = backoffLimit(job, seen)
+	has := attemptsIn(seen.Launcher.Annotations[mpi.AnnotationDisrupted])
+	if restartsInPlace(job, seen) {
+		// 0 and 1 both allow one attempt (see CountAttempts).
+		limit = max(1, limit)
+	}
+	return attemptsText(append(has, missing...)), limit + int32(len(missing)), true
+}
+
+// IsLauncherReplaced reports whether the launcher's Job has failed although its last attempt does not count, and is therefore deleted and
+// created again: the Job was not to be changed in time, for example because a webhook did not answer.
+func IsLauncherReplaced(job mpi.Job, seen Observed) bool {
+	if seen.Launcher == nil || job.External || job.Recorded.Finish != nil || isOverdue(job, seen) {
+		return false
+	}
+	failed := jobCondition(seen.Launcher, batchv1.JobFailed)
+	return failed != nil && failed.Reason == batchv1.JobReasonBackoffLimitExceeded && len(unforgiven(job, seen)) > 0
+}
+
+// IsForgiven reports whether an attempt of the launcher does not count.
+func IsForgiven(seen Observed, attempt int32) bool {
+	return slices.Contains(recordedDisruptions(seen), attempt)
+}
+
+// AttemptRecord returns the annotations of a job's ConfigMap that record the attempts of its launcher, "" for those that it does not have.
+func AttemptRecord(job mpi.Job, seen Observed) map[string]string {
+	record := map[string]string{
+		mpi.AnnotationDisrupted:       attemptsText(disruptedAttempts(job, seen)),
+		mpi.AnnotationEarlierAttempts: recorded(seen, mpi.AnnotationEarlierAttempts),
+		mpi.AnnotationActiveSince:     recorded(seen, mpi.AnnotationActiveSince),
+	}
+	if job.Lifecycle.Suspended || seen.Launcher != nil && ptr.Deref(seen.Launcher.Spec.Suspend, false) {
+		// The deadline of a Job that is resumed counts anew.
+		record[mpi.AnnotationActiveSince] = ""
+	}
+	if !IsLauncherReplaced(job, seen) {
+		return record
+	}
+	earlier := max(attemptsOfJob(job, seen), numberIn(record[mpi.AnnotationEarlierAttempts]))
+	record[mpi.AnnotationEarlierAttempts] = strconv.Itoa(int(earlier))
+	if from := DeadlineFrom(job, seen); job.Lifecycle.Deadline != nil && !from.IsZero() {
+		record[mpi.AnnotationActiveSince] = from.UTC().Format(time.RFC3339)
+	}
+	return record
+}
+
+// IsRecorded reports whether a job's ConfigMap has the record of its launcher's attempts.
+func IsRecorded(job mpi.Job, seen Observed) bool {
+	for name, value := range AttemptRecord(job, seen) {
+		if recorded(seen, name) != value {
+			return false
+		}
+	}
+	return true
+}
+
+// EarlierAttempts returns the number of attempts of launchers' Jobs that were replaced, before the Job that there is or is to be created.
+func EarlierAttempts(seen Observed) int32 {
+	if seen.Launcher != nil {
+		return numberIn(seen.Launcher.Annotations[mpi.AnnotationEarlierAttempts])
+	}
+	return numberIn(recorded(seen, mpi.AnnotationEarlierAttempts))
+}
+
+// RemainingRetries returns the backoffLimit of a new Job of the launcher: what the attempts that count have left of the job's.
+func RemainingRetries(job mpi.Job, seen Observed) *int32 {
+	earlier := EarlierAttempts(seen)
+	if earlier == 0 {
+		return job.Lifecycle.BackoffLimit
+	}
+	counted := earlier - forgivenUntil(seen, earlier)
+	return ptr.To(max(0, ptr.Deref(job.Lifecycle.BackoffLimit, defaultBackoffLimit)-counted))
+}
+
+// earlierFailedPods returns how many pods of launchers' Jobs that were replaced have failed. Of restarts in place only those are known
+// that Kubernetes caused.
+func earlierFailedPods(job mpi.Job, seen Observed) int32 {
+	earlier := EarlierAttempts(seen)
+	if job.Launcher.RestartPolicy == corev1.RestartPolicyOnFailure {
+		return forgivenUntil(seen, earlier)
+	}
+	return earlier
+}
+
+// forgivenUntil returns how many of the first attempts do not count.
+func forgivenUntil(seen Observed, last int32) (count int32) {
+	for _, attempt := range recordedDisruptions(seen) {
+		if attempt <= last {
+			count++
+		}
+	}
+	return count
+}
+
+// attemptsOfJob returns the number of the last attempt of a launcher's Job that has failed.
+func attemptsOfJob(job mpi.Job, seen Observed) int32 {
+	attempts := CountAttempts(job, seen)
+	last := max(EarlierAttempts(seen)+seen.Launcher.Status.Failed, min(attempts.Number, attempts.Limit))
+	if listed := disruptedAttempts(job, seen); len(listed) > 0 {
+		last = max(last, listed[len(listed)-1])
+	}
+	return last
+}
+
+// unforgiven returns the attempts of the launcher's Job that do not count, and for which its backoffLimit was not raised.
+func unforgiven(job mpi.Job, seen Observed) []int32 {
+	if seen.Launcher == nil {
+		return nil
+	}
+	earlier, has := EarlierAttempts(seen), attemptsIn(seen.Launcher.Annotations[mpi.AnnotationDisrupted])
+	return slices.DeleteFunc(disruptedAttempts(job, seen), func(attempt int32) bool {
+		return attempt <= earlier || slices.Contains(has, attempt)
+	})
 }
 
 // mostDisrupted is how many disrupted attempts do not count. Any more do, so that no job is tried indefinitely.
 const mostDisrupted = 100
 
-// Forgive returns what AnnotationDisrupted and backoffLimit become if the launcher's attempt does not count because
-// a pod of the job was disrupted (podstatus.Disruption). It returns false if the attempt counts, or was entered before.
-func Forgive(job mpi.Job, seen Observed) (disrupted string, limit int32, changed bool) {
-	if seen.Launcher == nil || HasFinished(seen.Launcher) || !isDisrupted(seen) {
-		return "", 0, false
-	}
+// disruptedAttempts returns the numbers of the attempts that do not count, in order: those that are recorded, and the current one if a pod
+// was disrupted since it started.
+func disruptedAttempts(job mpi.Job, seen Observed) []int32 {
+	listed := recordedDisruptions(seen)
 	attempts := CountAttempts(job, seen)
-	listed, number := disruptedAttempts(seen.Launcher), strconv.Itoa(int(attempts.Number))
-	if attempts.Number == 0 || len(listed) >= mostDisrupted || slices.Contains(listed, number) {
-		return "", 0, false
+	switch {
+	case job.External, attempts.Number == 0, len(listed) >= mostDisrupted, slices.Contains(listed, attempts.Number):
+		return listed
+	case jobCondition(seen.Launcher, batchv1.JobComplete) != nil, HasFinished(seen.Launcher) && attempts.Exhausted(), !isDisrupted(seen):
+		return listed
 	}
-	limit = backoffLimit(job, seen)
-	if restartsInPlace(job, seen) {
-		// 0 and 1 both allow one attempt (see CountAttempts).
-		limit = max(1, limit)
-	}
-	return strings.Join(append(listed, number), ","), limit + 1, true
+	listed = append(listed, attempts.Number)
+	slices.Sort(listed)
+	return listed
 }
 
-// IsForgiven reports whether an attempt of the launcher does not count.
-func IsForgiven(launcher *batchv1.Job, attempt int32) bool {
-	return slices.Contains(disruptedAttempts(launcher), strconv.Itoa(int(attempt)))
-}
-
-func disruptedAttempts(launcher *batchv1.Job) []string {
-	listed := launcher.Annotations[mpi.AnnotationDisrupted]
-	if listed == "" {
-		return nil
+// recordedDisruptions returns the attempts that do not count, as the job's ConfigMap and its launcher's Job list them, in order.
+func recordedDisruptions(seen Observed) []int32 {
+	listed := attemptsIn(recorded(seen, mpi.AnnotationDisrupted))
+	if seen.Launcher != nil {
+		listed = append(listed, attemptsIn(seen.Launcher.Annotations[mpi.AnnotationDisrupted])...)
 	}
-	return strings.Split(listed, ",")
+	slices.Sort(listed)
+	listed = slices.Compact(listed)
+	return listed[:min(len(listed), mostDisrupted)]
 }
 
-// isDisrupted reports whether a pod of the job was disrupted since the launcher's attempt started.
+// recorded returns an annotation of the job's ConfigMap.
+func recorded(seen Observed, annotation string) string {
+	if seen.Config == nil {
+		return ""
+	}
+	return seen.Config.Annotations[annotation]
+}
+
+// attemptsIn returns the numbers in a list of AnnotationDisrupted.
+func attemptsIn(list string) (attempts []int32) {
+	for text := range strings.SplitSeq(list, ",") {
+		if number := numberIn(text); number > 0 {
+			attempts = append(attempts, number)
+		}
+	}
+	return attempts
+}
+
+// attemptsText returns a list of numbers for AnnotationDisrupted.
+func attemptsText(attempts []int32) string {
+	texts := make([]string, len(attempts))
+	for i, attempt := range attempts {
+		texts[i] = strconv.Itoa(int(attempt))
+	}
+	return strings.Join(texts, ",")
+}
+
+// numberIn returns the number of attempts in a text, 0 if it has none. Users can write annotations.
+func numberIn(text string) int32 {
+	const most = 1_000_000
+	number, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || number < 0 || number > most {
+		return 0
+	}
+	return int32(number)
+}
+
+// isDisrupted reports whether a pod of the job was disrupted since the launcher's attempt started, and before its Job failed.
 func isDisrupted(seen Observed) bool {
-	var since time.Time
+	var since, until time.Time
 	if n := len(seen.LauncherPods); n > 0 {
 		since = podstatus.LatestStart(seen.LauncherPods[n-1])
 	}
+	if failed := cmp.Or(jobCondition(seen.Launcher, batchv1.JobFailureTarget), jobCondition(seen.Launcher, batchv1.JobFailed)); failed != nil {
+		until = failed.LastTransitionTime.Time
+	}
 	removed := func(pod *corev1.Pod) bool {
 		c := podstatus.Disruption(pod)
-		return c != nil && !c.LastTransitionTime.Time.Before(since)
+		return c != nil && !c.LastTransitionTime.Time.Before(since) && (until.IsZero() || !c.LastTransitionTime.After(until))
 	}
 	return slices.ContainsFunc(seen.LauncherPods, removed) ||
 		slices.ContainsFunc(seen.Workers, func(w Worker) bool { return removed(w.Pod) })

@@ -1,6 +1,10 @@
 package jobstate_test
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
+	"strconv"
 	"testing"
 	"time"
 
@@ -48,6 +52,8 @@ func TestForgive(t *testing.T) {
 		limit            int32
 		worker, launcher func(*corev1.Pod)
 		listed           string
+		recorded         string
+		earlier          string
 		condition        batchv1.JobConditionType
 		disrupted        string
 		raised           int32
@@ -65,6 +71,11 @@ func TestForgive(t *testing.T) {
 		"entered before":              {policy: never, limit: 1, worker: preempted, listed: "1"},
 		"of an earlier attempt":       {policy: never, limit: 1, worker: removed("EvictionByEvictionAPI", mpitest.Now.Add(-time.Hour))},
 		"the Job has failed":          {policy: never, worker: preempted, condition: batchv1.JobFailed},
+		"the Job is about to fail":    {policy: never, worker: preempted, condition: batchv1.JobFailureTarget},
+		"recorded, and not entered":   {policy: never, recorded: "1", disrupted: "1", raised: 1},
+		"recorded, and entered":       {policy: never, limit: 1, worker: preempted, recorded: "1", listed: "1"},
+		"of an earlier Job":           {policy: never, recorded: "1", earlier: "1"},
+		"after an earlier Job":        {policy: never, worker: preempted, recorded: "1", earlier: "1", disrupted: "2", raised: 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +86,7 @@ func TestForgive(t *testing.T) {
 				launcher = mpitest.Launcher(job, test.condition)
 			}
 			launcher.Spec.BackoffLimit, launcher.Spec.Template.Spec.RestartPolicy = &test.limit, test.policy
-			launcher.Annotations = map[string]string{mpi.AnnotationDisrupted: test.listed}
+			launcher.Annotations = map[string]string{mpi.AnnotationDisrupted: test.listed, mpi.AnnotationEarlierAttempts: test.earlier}
 			change := func(f func(*corev1.Pod)) func(*corev1.Pod) {
 				if f == nil {
 					return func(*corev1.Pod) {}
@@ -83,7 +94,7 @@ func TestForgive(t *testing.T) {
 				return f
 			}
 			seen := jobstate.Observed{
-				Now: mpitest.Now, Launcher: launcher,
+				Now: mpitest.Now, Launcher: launcher, Config: recordOf(test.recorded, "", ""),
 				LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning, runs, change(test.launcher))},
 				Workers:      []jobstate.Worker{mpitest.Worker(job, 0, corev1.PodRunning), mpitest.Worker(job, 1, corev1.PodRunning, change(test.worker))},
 			}
@@ -106,5 +117,165 @@ func TestRestartsOfTheWholeJobAreAttempts(t *testing.T) {
 	seen := jobstate.Observed{Now: mpitest.Now, Launcher: launcher, LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning)}, Restarts: 2}
 	if got := jobstate.CountAttempts(job, seen).String(); got != "attempt 3 of 4" {
 		t.Errorf("it is %s", got)
+	}
+}
+
+// recordOf is the ConfigMap of a job with the record of its launcher's attempts.
+func recordOf(disrupted, earlier, since string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		mpi.AnnotationDisrupted: disrupted, mpi.AnnotationEarlierAttempts: earlier, mpi.AnnotationActiveSince: since,
+	}}}
+}
+
+// failedJob is a launcher's Job that has failed for a reason after a number of its pods.
+func failedJob(job mpi.Job, reason string, pods int32, annotations map[string]string) *batchv1.Job {
+	launcher := mpitest.Launcher(job, batchv1.JobFailureTarget, batchv1.JobFailed)
+	for i := range launcher.Status.Conditions {
+		launcher.Status.Conditions[i].Reason = reason
+	}
+	launcher.Spec.BackoffLimit, launcher.Spec.Template.Spec.RestartPolicy = job.Lifecycle.BackoffLimit, job.Launcher.RestartPolicy
+	launcher.Annotations, launcher.Status.Failed = annotations, pods
+	launcher.Status.StartTime = &metav1.Time{Time: mpitest.Now.Add(-time.Minute)}
+	return launcher
+}
+
+// TestFailedLauncherIsReplaced: a Job that failed because its limit could not be raised is no end of the job, unless the program failed in its
+// last attempt, or time or the number of such attempts is up. The record has what the next Job starts with.
+func TestFailedLauncherIsReplaced(t *testing.T) {
+	t.Parallel()
+	const limit = batchv1.JobReasonBackoffLimitExceeded
+	since := mpitest.Now.Add(-time.Minute).Format(time.RFC3339)
+	hundred := "1"
+	for i := 2; i <= 100; i++ {
+		hundred += fmt.Sprintf(",%d", i)
+	}
+	evicted := func(at time.Time) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", LastTransitionTime: metav1.NewTime(at),
+			})
+		}
+	}
+	for name, test := range map[string]struct {
+		policy   corev1.RestartPolicy
+		retries  int32
+		deadline *int64
+		reason   string
+		failed   int32
+		has      map[string]string
+		record   *corev1.ConfigMap
+		pod      *corev1.Pod
+		change   func(*mpi.Job)
+		replaced bool
+		// next are the record of the disrupted and all attempts, and the retries of the next Job.
+		next [3]string
+	}{
+		"its pod is gone":                        {failed: 1, record: recordOf("1", "", ""), replaced: true, next: [3]string{"1", "1", "0"}},
+		"restarted in its pod":                   {policy: corev1.RestartPolicyOnFailure, failed: 1, record: recordOf("1", "", ""), replaced: true, next: [3]string{"1", "1", "0"}},
+		"retries are left":                       {retries: 2, failed: 3, record: recordOf("3", "", ""), replaced: true, next: [3]string{"3", "3", "0"}},
+		"the program failed after it":            {retries: 1, failed: 2, record: recordOf("1", "", ""), replaced: true, next: [3]string{"1", "2", "0"}},
+		"its pod shows it":                       {failed: 1, pod: mpitest.LauncherPod(mpitest.Job(1), 0, corev1.PodFailed, evicted(mpitest.Now)), replaced: true, next: [3]string{"1", "1", "0"}},
+		"its pod was evicted afterwards":         {failed: 1, pod: mpitest.LauncherPod(mpitest.Job(1), 0, corev1.PodFailed, evicted(mpitest.Now.Add(time.Minute)))},
+		"a second Job":                           {retries: 3, failed: 2, has: map[string]string{mpi.AnnotationEarlierAttempts: "1"}, record: recordOf("1,3", "1", ""), replaced: true, next: [3]string{"1,3", "3", "2"}},
+		"the limit was raised":                   {failed: 2, has: map[string]string{mpi.AnnotationDisrupted: "1"}, record: recordOf("1", "", "")},
+		"the program failed":                     {failed: 1, record: recordOf("", "", "")},
+		"the program failed in the next Job":     {failed: 1, has: map[string]string{mpi.AnnotationEarlierAttempts: "1"}, record: recordOf("1", "1", "")},
+		"another reason":                         {reason: batchv1.JobReasonDeadlineExceeded, failed: 1, record: recordOf("1", "", "")},
+		"another controller's":                   {failed: 1, record: recordOf("1", "", ""), change: func(j *mpi.Job) { j.External = true }},
+		"the job has ended":                      {failed: 1, record: recordOf("1", "", ""), change: func(j *mpi.Job) { j.Recorded.Finish = &mpi.Finish{At: mpitest.Now} }},
+		"its time is not over":                   {deadline: new(int64(61)), failed: 1, record: recordOf("1", "", ""), replaced: true, next: [3]string{"1", "1", "0"}},
+		"its time is over":                       {deadline: new(int64(60)), failed: 1, record: recordOf("1", "", "")},
+		"the time of earlier Jobs counts":        {deadline: new(int64(90)), failed: 1, record: recordOf("1,2", "1", mpitest.Now.Add(-2*time.Minute).Format(time.RFC3339))},
+		"a hundred attempts did not count":       {failed: 101, has: map[string]string{mpi.AnnotationEarlierAttempts: "100"}, record: recordOf(hundred, "100", ""), pod: mpitest.LauncherPod(mpitest.Job(1), 0, corev1.PodFailed, evicted(mpitest.Now))},
+		"the record has more than an API allows": {failed: 101, has: map[string]string{mpi.AnnotationEarlierAttempts: "100"}, record: recordOf(hundred+",101,102", "100", "")},
+		"the record is nonsense":                 {failed: 1, record: recordOf("x,-1,,99999999999", "y", "z")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			job := mpitest.Job(1, func(j *mpi.Job) {
+				j.Launcher.RestartPolicy = cmp.Or(test.policy, corev1.RestartPolicyNever)
+				j.Lifecycle.BackoffLimit, j.Lifecycle.Deadline = &test.retries, test.deadline
+			})
+			if test.change != nil {
+				test.change(&job)
+			}
+			seen := jobstate.Observed{Now: mpitest.Now, Launcher: failedJob(job, cmp.Or(test.reason, limit), test.failed, test.has), Config: test.record}
+			if test.pod != nil {
+				seen.LauncherPods = []*corev1.Pod{test.pod}
+			}
+			if got := jobstate.IsLauncherReplaced(job, seen); got != test.replaced {
+				t.Fatalf("replaced: %t, want %t", got, test.replaced)
+			}
+			if out := jobstate.Judge(job, seen); !job.External && (out.Finish == nil) != test.replaced {
+				t.Errorf("the job is %s: %s", out.Phase, out.Message)
+			}
+			if !test.replaced {
+				return
+			}
+			if jobstate.IsRecorded(job, seen) {
+				t.Error("the Job is deleted before the record has its attempts")
+			}
+			record := jobstate.AttemptRecord(job, seen)
+			if want := map[bool]string{true: since}[test.deadline != nil]; record[mpi.AnnotationActiveSince] != want {
+				t.Errorf("the deadline counts from %q, want %q", record[mpi.AnnotationActiveSince], want)
+			}
+			seen.Config = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: record}}
+			if again := jobstate.AttemptRecord(job, seen); !maps.Equal(record, again) {
+				t.Errorf("the record %v becomes %v", record, again)
+			}
+			// The Job is deleted, and then the next one is created.
+			seen.Launcher, seen.LauncherPods = nil, nil
+			got := [3]string{record[mpi.AnnotationDisrupted], record[mpi.AnnotationEarlierAttempts], fmt.Sprint(*jobstate.RemainingRetries(job, seen))}
+			if got != test.next {
+				t.Errorf("the next Job follows %v, want %v", got, test.next)
+			}
+			out := jobstate.Judge(job, seen)
+			if out.Finish != nil || !out.LauncherMayStart || out.Launcher == nil || out.Launcher.Failed == 0 {
+				t.Errorf("without a launcher, the job is %s: %s, launcher %+v", out.Phase, out.Message, out.Launcher)
+			}
+			if test.deadline == nil {
+				return
+			}
+			if left := jobstate.RemainingDeadline(job, seen); *left != *test.deadline-60 {
+				t.Errorf("the next Job has %d seconds", *left)
+			}
+			seen.Now = seen.Now.Add(jobstate.OverdueIn(job, seen))
+			if out := jobstate.Judge(job, seen); out.Finish == nil || out.Finish.Reason != batchv1.JobReasonDeadlineExceeded {
+				t.Errorf("after its deadline the job is %s: %s", out.Phase, out.Message)
+			}
+		})
+	}
+}
+
+// TestReplacementsAreBounded: a job whose node is drained in each attempt, while its Job can never be changed, fails after 101 attempts. Its
+// program's failures count over all Jobs.
+func TestReplacementsAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []corev1.RestartPolicy{corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure} {
+		job := mpitest.Job(1, func(j *mpi.Job) { j.Launcher.RestartPolicy, j.Lifecycle.BackoffLimit = policy, new(int32) })
+		seen := jobstate.Observed{Now: mpitest.Now}
+		attempts := 0
+		for ; attempts < 200; attempts++ {
+			retries := jobstate.RemainingRetries(job, seen)
+			launcher := mpitest.Launcher(job)
+			launcher.Spec.BackoffLimit, launcher.Spec.Template.Spec.RestartPolicy = retries, policy
+			launcher.Annotations = map[string]string{mpi.AnnotationEarlierAttempts: strconv.Itoa(int(jobstate.EarlierAttempts(seen)))}
+			seen.Launcher = launcher
+			seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, attempts, corev1.PodRunning, func(p *corev1.Pod) {
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", LastTransitionTime: metav1.NewTime(mpitest.Now)}}
+			})}
+			seen.Config = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: jobstate.AttemptRecord(job, seen)}}
+			failed := failedJob(job, batchv1.JobReasonBackoffLimitExceeded, 1, launcher.Annotations)
+			failed.Spec.BackoffLimit = retries
+			seen.Launcher, seen.LauncherPods = failed, nil
+			if jobstate.Judge(job, seen).Finish != nil {
+				break
+			}
+			seen.Config = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: jobstate.AttemptRecord(job, seen)}}
+			seen.Launcher = nil
+		}
+		if attempts != 100 {
+			t.Errorf("%s: %d attempts did not count, want 100", policy, attempts)
+		}
 	}
 }

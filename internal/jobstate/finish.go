@@ -31,6 +31,9 @@ func finished(j mpi.Job, o Observed) *mpi.Finish {
 		return &mpi.Finish{Reason: o.Gang.failure(), Message: o.Gang.gaveUp(), At: o.Now}
 	case j.Lifecycle.Suspended:
 		return nil
+	case o.Launcher == nil && isOverdue(j, o):
+		// No batch Job watches the time while the launcher's is replaced.
+		return &mpi.Finish{Reason: batchv1.JobReasonDeadlineExceeded, Message: "Job was active longer than specified deadline", At: o.Now}
 	}
 	return workersFailed(j, o)
 }
@@ -63,6 +66,9 @@ func launcherFinished(j mpi.Job, o Observed) *mpi.Finish {
 		}
 	}
 	if failed := jobCondition(o.Launcher, batchv1.JobFailed); failed != nil {
+		if IsLauncherReplaced(j, o) {
+			return nil
+		}
 		reason, message := launcherFailure(j, failed, o.LauncherPods)
 		return &mpi.Finish{Reason: reason, Message: message, At: orNow(failed.LastTransitionTime.Time, o.Now)}
 	}
@@ -77,7 +83,7 @@ func launcherPodFinished(j mpi.Job, o Observed) *mpi.Finish {
 		return nil
 	}
 	last := o.LauncherPods[n-1]
-	if _, _, forgiven := Forgive(j, o); last.DeletionTimestamp != nil || forgiven {
+	if last.DeletionTimestamp != nil || len(unforgiven(j, o)) > 0 {
 		return nil
 	}
 	// The clock of the node may differ from the API server's.
@@ -191,6 +197,11 @@ func workersFailed(j mpi.Job, o Observed) *mpi.Finish {
 // HasFinished reports whether a launcher's Job has come to its end, well or not.
 func HasFinished(launcher *batchv1.Job) bool {
 	return jobCondition(launcher, batchv1.JobComplete) != nil || jobCondition(launcher, batchv1.JobFailed) != nil
+}
+
+// IsEnding reports whether the Job controller has decided how a launcher's Job ends, or it has ended.
+func IsEnding(launcher *batchv1.Job) bool {
+	return HasFinished(launcher) || jobCondition(launcher, batchv1.JobFailureTarget) != nil || jobCondition(launcher, batchv1.JobSuccessCriteriaMet) != nil
 }
 
 func jobCondition(job *batchv1.Job, kind batchv1.JobConditionType) *batchv1.JobCondition {

@@ -58,6 +58,12 @@ func Judge(j mpi.Job, o Observed) Outcome {
 	out := Outcome{Workers: tallyWorkers(j, o), Launcher: tallyLauncher(o)}
 	out.PodsMayStart = len(o.Earlier) == 0 && !heldByQuota(j, o) && !heldByUser(j, o) && (o.Gang == nil || !o.Gang.Hold && !o.Gang.Evict)
 	out.LauncherMayStart = out.PodsMayStart && launcherMayStart(j, o, out.Workers)
+	if earlier := earlierFailedPods(j, o); earlier > 0 {
+		if out.Launcher == nil {
+			out.Launcher = &Tally{Wanted: 1}
+		}
+		out.Launcher.Failed += earlier
+	}
 	switch {
 	case finish != nil:
 		out.finish(*finish)
@@ -208,6 +214,8 @@ func (o *Outcome) wait(j mpi.Job, seen Observed) {
 		values["launcher"] = ", launcher running"
 	case j.Launcher.AfterWorkers && seen.Launcher == nil:
 		o.Reason = codes.WaitingForWorkers
+	case IsLauncherReplaced(j, seen):
+		values["launcher"] = ", launcher is started again because Kubernetes removed a pod"
 	case launcherFailed(seen) != "":
 		values["launcher"] = fmt.Sprintf(", launcher %s in %s", launcherFailed(seen), CountAttempts(j, seen))
 	default:

@@ -57,13 +57,42 @@ func launcherDone(o Observed) bool {
 }
 
 // DeadlineFrom returns when the deadline of a job began to count (mpi.Lifecycle); zero if it does not count yet: the job is suspended, or
-// its launcher's Job has not started.
+// its launcher's Job has not started. It continues to count if that Job is replaced.
 func DeadlineFrom(j mpi.Job, o Observed) time.Time {
+	since, err := time.Parse(time.RFC3339, recorded(o, mpi.AnnotationActiveSince))
 	switch {
 	case j.Lifecycle.Suspended:
 		return time.Time{}
-	case j.Lifecycle.DeadlineFrom.IsZero() && o.Launcher != nil && o.Launcher.Status.StartTime != nil:
+	case !j.Lifecycle.DeadlineFrom.IsZero():
+		return j.Lifecycle.DeadlineFrom
+	case err == nil:
+		return since
+	case o.Launcher != nil && o.Launcher.Status.StartTime != nil:
 		return o.Launcher.Status.StartTime.Time
 	}
-	return j.Lifecycle.DeadlineFrom
+	return time.Time{}
+}
+
+// RemainingDeadline returns the activeDeadlineSeconds of a new or resumed Job of the launcher: what its earlier Jobs have left of the job's.
+func RemainingDeadline(j mpi.Job, o Observed) *int64 {
+	from := DeadlineFrom(j, o)
+	if j.Lifecycle.Deadline == nil || o.Launcher != nil || from.IsZero() {
+		return j.Lifecycle.Deadline
+	}
+	return new(max(1, *j.Lifecycle.Deadline-int64(o.Now.Sub(from)/time.Second)))
+}
+
+// OverdueIn returns the time until a job without a launcher fails by its deadline; 0: it does not.
+func OverdueIn(j mpi.Job, o Observed) time.Duration {
+	from := DeadlineFrom(j, o)
+	if j.Lifecycle.Deadline == nil || o.Launcher != nil || from.IsZero() || j.External {
+		return 0
+	}
+	return max(time.Millisecond, from.Add(time.Duration(*j.Lifecycle.Deadline)*time.Second).Sub(o.Now))
+}
+
+// isOverdue reports whether the deadline of a job has passed.
+func isOverdue(j mpi.Job, o Observed) bool {
+	from := DeadlineFrom(j, o)
+	return j.Lifecycle.Deadline != nil && !from.IsZero() && o.Now.Sub(from) >= time.Duration(*j.Lifecycle.Deadline)*time.Second
 }

@@ -213,8 +213,16 @@ func annotations() []Annotation {
 			Description: "Identifies the pod template of a launcher.",
 		},
 		{
-			Name: AnnotationDisrupted, SetBy: setByOperator, On: []string{"Job"}, Values: "numbers, separated by commas",
-			Description: "Lists the attempts of a launcher that Kubernetes ended because it removed pods.",
+			Name: AnnotationDisrupted, SetBy: setByOperator, On: []string{"ConfigMap", "Job"}, Values: "numbers, separated by commas",
+			Description: "Lists the attempts of a launcher that Kubernetes ended because it removed pods. On a Job: those for which its `backoffLimit` was raised.",
+		},
+		{
+			Name: AnnotationEarlierAttempts, SetBy: setByOperator, On: []string{"ConfigMap", "Job"}, Values: "a number",
+			Description: "Counts the attempts of a launcher's Jobs that [were replaced](decisions/0065-replace-launchers-that-were-drained.md).",
+		},
+		{
+			Name: AnnotationActiveSince, SetBy: setByOperator, On: []string{"ConfigMap"}, Values: "a time",
+			Description: "When the deadline of a job began to count, if its launcher's Job was replaced.",
 		},
 		{
 			Name: AnnotationEndpoints, SetBy: setByOperator, On: []string{"NetworkPolicy"}, Values: "destinations by the names of Secrets",

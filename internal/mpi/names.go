@@ -37,9 +37,18 @@ const LabelUsageOf = Group + "/usage-of"
 // AnnotationTemplate on a launcher's batch Job is a digest of the immutable part of its pod template.
 const AnnotationTemplate = Group + "/launcher-template"
 
-// AnnotationDisrupted on a launcher's batch Job lists the attempts that Kubernetes ended because it removed pods, such as
-// "1,3". The Job's backoffLimit is higher by one for each.
-const AnnotationDisrupted = Group + "/disrupted-attempts"
+// Annotations that record the attempts of an MPIJob's launcher. They are on the job's ConfigMap, which stays if the launcher's batch Job is
+// replaced.
+const (
+	// AnnotationDisrupted lists the attempts that Kubernetes ended because it removed pods, such as "1,3". On a launcher's batch Job it lists
+	// those for which the Job's backoffLimit was raised by one each.
+	AnnotationDisrupted = Group + "/disrupted-attempts"
+	// AnnotationEarlierAttempts is the number of attempts of the launcher's batch Jobs that were replaced. On a batch Job it is that of
+	// the Jobs before it.
+	AnnotationEarlierAttempts = Group + "/earlier-attempts"
+	// AnnotationActiveSince is when the deadline of a job whose launcher's batch Job was replaced began to count.
+	AnnotationActiveSince = Group + "/active-since"
+)
 
 // Annotations that administrators set on a training runtime of Kubeflow Trainer. AnnotationImplementation makes a
 // runtime an MPI runtime of this project; the others limit the TrainJobs that use it.

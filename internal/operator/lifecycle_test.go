@@ -3,6 +3,7 @@ package operator_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
@@ -247,14 +248,37 @@ func TestPreemptedWorkerCostsNoRetry(t *testing.T) {
 	if err := api.Status().Update(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the launcher may start once more", func() error {
-		var launcher batchv1.Job
-		if err := api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "pi-launcher"}, &launcher); err != nil {
-			return err
-		}
+	once := func() error {
+		launcher := get(t, namespace, "pi-launcher", &batchv1.Job{})
 		if limit, attempts := ptr.Deref(launcher.Spec.BackoffLimit, -1), launcher.Annotations[mpi.AnnotationDisrupted]; limit != 1 || attempts != "1" {
 			return fmt.Errorf("backoffLimit %d, attempts %q", limit, attempts)
 		}
 		return nil
+	}
+	eventually(t, "the launcher may start once more", once)
+	// Each of these changes causes a reconcile, while the pod that is preempted still exists.
+	for _, host := range []string{"pi-worker-0", "pi-worker-1"} {
+		worker := get(t, namespace, host, &corev1.Pod{})
+		worker.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
+		worker.Status.Phase = corev1.PodRunning
+		if err := api.Status().Update(t.Context(), worker); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the operator has seen "+host, func() error {
+			if script := get(t, namespace, "pi-config", &corev1.ConfigMap{}).Data[mpi.DiscoverHostsKey]; !strings.Contains(script, host) {
+				return fmt.Errorf("discover_hosts.sh is %q", script)
+			}
+			return nil
+		})
+	}
+	setPhase(t, get(t, namespace, "pi-worker-0", &corev1.Pod{}), corev1.PodPending)
+	eventually(t, "the operator has seen that a worker no longer runs", func() error {
+		if script := get(t, namespace, "pi-config", &corev1.ConfigMap{}).Data[mpi.DiscoverHostsKey]; strings.Contains(script, "pi-worker-0") {
+			return fmt.Errorf("discover_hosts.sh is %q", script)
+		}
+		return nil
 	})
+	if err := once(); err != nil {
+		t.Errorf("the attempt was entered more than once: %v", err)
+	}
 }

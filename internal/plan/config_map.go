@@ -20,18 +20,36 @@ func config(job mpi.Job, seen jobstate.Observed, settings Settings) Object {
 		mpi.HostfileKey:      implementation.For(job.Implementation).Hostfile(job.Hosts(settings.ClusterDomain)),
 		mpi.DiscoverHostsKey: discoverHosts(job, seen, settings),
 	}
-	var uid types.UID
-	if have := seen.Config; have != nil {
-		if maps.Equal(have.Data, data) {
-			return nil
-		}
-		uid = have.UID
+	if have := seen.Config; have != nil && maps.Equal(have.Data, data) && jobstate.IsRecorded(job, seen) {
+		return nil
 	}
-	return &corev1.ConfigMap{
+	return configOf(job, seen, data)
+}
+
+// attemptRecord returns the change of the ConfigMap that only updates the record of the launcher's attempts, or nil.
+func attemptRecord(job mpi.Job, seen jobstate.Observed) Object {
+	if seen.Config == nil || jobstate.IsRecorded(job, seen) {
+		return nil
+	}
+	return configOf(job, seen, seen.Config.Data)
+}
+
+func configOf(job mpi.Job, seen jobstate.Observed, data map[string]string) Object {
+	var uid types.UID
+	if seen.Config != nil {
+		uid = seen.Config.UID
+	}
+	object := &corev1.ConfigMap{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
 		ObjectMeta: meta(job, job.ConfigName(), uid),
 		Data:       data,
 	}
+	record := jobstate.AttemptRecord(job, seen)
+	maps.DeleteFunc(record, func(_, value string) bool { return value == "" })
+	if len(record) > 0 {
+		object.Annotations = record
+	}
+	return object
 }
 
 // discoverHosts returns the script that elastic programs run to list the current hosts (Elastic Horovod's

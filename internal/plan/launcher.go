@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +35,7 @@ func launcher(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, setting
 	evicted := seen.Gang != nil && seen.Gang.Evict && !jobstate.HasFinished(seen.Launcher)
 	suspend := job.Lifecycle.Suspended || evicted || suspended && !out.LauncherMayStart
 	switch {
-	case launcherOutdated(job, seen, settings):
+	case launcherOutdated(job, seen, settings), jobstate.IsLauncherReplaced(job, seen):
 		return nil
 	case suspend == suspended:
 		return forgive(job, seen)
@@ -73,10 +74,20 @@ func forgive(job mpi.Job, seen jobstate.Observed) Object {
 
 // stopLauncher returns the change that deletes the pods of a launcher whose job failed before its batch Job did.
 func stopLauncher(job mpi.Job, seen jobstate.Observed) Object {
-	if seen.Launcher == nil || jobstate.LauncherHasFinished(job, seen) || ptr.Deref(seen.Launcher.Spec.Suspend, false) {
+	if seen.Launcher == nil || jobstate.HasFinished(seen.Launcher) || jobstate.LauncherHasFinished(job, seen) || ptr.Deref(seen.Launcher.Spec.Suspend, false) {
 		return nil
 	}
 	return suspendLauncher(job, seen)
+}
+
+// deletedLauncher returns the launcher's Job if it must be recreated. One that is replaced is deleted when the record of its attempts is
+// written: it is the only other place that has them.
+func deletedLauncher(job mpi.Job, seen jobstate.Observed, settings Settings) []Ref {
+	replaced := jobstate.IsLauncherReplaced(job, seen) && jobstate.IsRecorded(job, seen) && seen.Launcher.DeletionTimestamp == nil
+	if !replaced && !launcherOutdated(job, seen, settings) {
+		return nil
+	}
+	return []Ref{{Kind: "Job", Namespace: job.Namespace, Name: job.LauncherName(), UID: seen.Launcher.UID}}
 }
 
 // launcherOutdated reports whether a suspended launcher must be recreated, because an immutable field of its batch
@@ -139,8 +150,8 @@ func newLauncher(job mpi.Job, seen jobstate.Observed, settings Settings) *batchv
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: meta(job, job.LauncherName(), ""),
 		Spec: batchv1.JobSpec{
-			ActiveDeadlineSeconds: job.Lifecycle.Deadline,
-			BackoffLimit:          job.Lifecycle.BackoffLimit,
+			ActiveDeadlineSeconds: jobstate.RemainingDeadline(job, seen),
+			BackoffLimit:          jobstate.RemainingRetries(job, seen),
 			// Two launchers at once would start the job's ranks twice. The Job therefore waits until the old pod has
 			// terminated (github.com/kubernetes/kubernetes/issues/115844).
 			PodReplacementPolicy: ptr.To(batchv1.Failed),
@@ -150,6 +161,9 @@ func newLauncher(job mpi.Job, seen jobstate.Observed, settings Settings) *batchv
 	// Only preferred: the template is used for all attempts, and another attempt may need another node.
 	pinned(&object.Spec.Template.Spec, seen, job.LauncherName(), false)
 	object.Annotations = map[string]string{mpi.AnnotationTemplate: fixedPart(object.Spec.Template)}
+	if earlier := jobstate.EarlierAttempts(seen); earlier > 0 {
+		object.Annotations[mpi.AnnotationEarlierAttempts] = strconv.Itoa(int(earlier))
+	}
 	if len(job.RDMA.Removed) > 0 {
 		object.Labels[mpi.LabelWithoutRDMA] = "true"
 	}

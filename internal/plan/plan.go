@@ -107,9 +107,7 @@ func For(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, settings Set
 	default:
 		plan.Pods = append(plan.Pods, launcher)
 	}
-	if launcherOutdated(job, seen, settings) {
-		plan.Delete = append(plan.Delete, Ref{Kind: "Job", Namespace: job.Namespace, Name: job.LauncherName(), UID: seen.Launcher.UID})
-	}
+	plan.Delete = append(plan.Delete, deletedLauncher(job, seen, settings)...)
 	if job.Lifecycle.Suspended || seen.Gang != nil && seen.Gang.Evict {
 		plan.Delete = append(plan.Delete, workersFrom(seen, 0)...)
 		return plan
@@ -138,7 +136,7 @@ func frozen(job mpi.Job, seen jobstate.Observed, settings Settings) Plan {
 	case job.Lifecycle.Suspended && runs:
 		plan.Base = append(plan.Base, suspendLauncher(job, seen))
 	case runs:
-		plan.Base = append(plan.Base, wanted(forgive(job, seen))...)
+		plan.Base = append(plan.Base, wanted(attemptRecord(job, seen), forgive(job, seen))...)
 	}
 	if job.Lifecycle.Suspended {
 		plan.Delete = workersFrom(seen, 0)

@@ -232,7 +232,29 @@ func TestPlanChanges(t *testing.T) {
 			workers: 2, seen: func(_ *mpi.Job, o *jobstate.Observed) {
 				o.Workers[1].Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}
 			},
-			want: map[string][]string{"mend": {"Job/pi-launcher"}},
+			want: map[string][]string{"mend": {"ConfigMap/pi-config", "Job/pi-launcher"}},
+		},
+		"the launcher's Job has failed although the attempt does not count: that is recorded": {
+			workers: 1, job: drained, seen: failedByDrain("1", ""), want: map[string][]string{"mend": {"ConfigMap/pi-config"}},
+		},
+		"the launcher's Job has failed although the attempt does not count, which is recorded: it is deleted": {
+			workers: 1, job: drained, seen: failedByDrain("1", "1"), want: map[string][]string{"delete": {"Job/pi-launcher/uid-launcher"}},
+		},
+		"it is being deleted": {
+			workers: 1, job: drained, seen: func(j *mpi.Job, o *jobstate.Observed) {
+				failedByDrain("1", "1")(j, o)
+				o.Launcher.DeletionTimestamp = &metav1.Time{Time: mpitest.Now}
+			}, want: map[string][]string{},
+		},
+		"suspended after the launcher's Job has failed although the attempt does not count: it is deleted": {
+			workers: 1, job: func(j *mpi.Job) { drained(j); j.Lifecycle.Suspended = true }, seen: failedByDrain("1", "1"),
+			want: map[string][]string{"delete": {"Job/pi-launcher/uid-launcher", "Pod/pi-worker-0/uid-pi-worker-0"}},
+		},
+		"the launcher's Job is gone after that: the next one is created": {
+			workers: 1, job: drained, seen: func(j *mpi.Job, o *jobstate.Observed) {
+				failedByDrain("1", "1")(j, o)
+				o.Launcher = nil
+			}, want: map[string][]string{"create": {"Job/pi-launcher"}},
 		},
 		"fewer workers are wanted: the survivors stay": {
 			workers: 4, job: func(j *mpi.Job) { j.Workers.Count = 2 },
@@ -351,6 +373,20 @@ func TestPlanChanges(t *testing.T) {
 				t.Errorf("the plan differs (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func drained(j *mpi.Job) {
+	j.Lifecycle.BackoffLimit, j.Launcher.RestartPolicy = new(int32), corev1.RestartPolicyNever
+}
+
+// failedByDrain has the launcher's Job fail with a record of its attempts.
+func failedByDrain(disrupted, earlier string) func(*mpi.Job, *jobstate.Observed) {
+	return func(j *mpi.Job, o *jobstate.Observed) {
+		o.Launcher = mpitest.Launcher(*j, batchv1.JobFailureTarget, batchv1.JobFailed)
+		o.Launcher.Status.Conditions[1].Reason, o.Launcher.Status.Failed = batchv1.JobReasonBackoffLimitExceeded, 1
+		o.LauncherPods = nil
+		o.Config.Annotations = map[string]string{mpi.AnnotationDisrupted: disrupted, mpi.AnnotationEarlierAttempts: earlier}
 	}
 }
 

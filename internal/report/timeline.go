@@ -338,7 +338,7 @@ func (m maker) restarts(t *timeline) {
 	if cause := m.endOfAttempt(t); cause != "" {
 		values["cause"] = "The previous one ended: " + cause + "."
 	}
-	if jobstate.IsForgiven(m.seen.Launcher, attempts.Number-1) {
+	if jobstate.IsForgiven(m.seen, attempts.Number-1) {
 		values["cause"] = strings.TrimSpace(values["cause"] + " It does not count as a retry, because Kubernetes removed a pod.")
 	}
 	t.enter(m.now, codes.LauncherRestarted, values)

@@ -403,7 +403,7 @@ func (r *Reporter) gatherEvidence(ctx context.Context, job mpi.Job, seen jobstat
 	case needsEvidence(job, seen, refusals, out, previous):
 		evidence := r.gatherer.Gather(ctx, job, seen, refusals)
 		r.lastLogs.complete(job, seen, &evidence)
-		if out.Finish != nil && len(seen.LauncherPods) == 0 {
+		if (out.Finish != nil || jobstate.IsLauncherReplaced(job, seen)) && len(seen.LauncherPods) == 0 {
 			evidence.Gone = r.lastPods.of(seen)
 		}
 		return evidence, again
@@ -440,7 +440,7 @@ func needsEvidence(job mpi.Job, seen jobstate.Observed, refusals []jobstate.Refu
 		return !out.Finish.Succeeded && !report.Settled(previous, seen.Now)
 	case out.Suspended() || out.Reason == codes.ValidationError:
 		return false
-	case out.NeedsAction || len(refusals) > 0:
+	case out.NeedsAction || len(refusals) > 0, jobstate.IsLauncherReplaced(job, seen):
 		return true
 	}
 	for _, try := range seen.LauncherPods {

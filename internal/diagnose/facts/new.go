@@ -14,7 +14,7 @@ import (
 func New(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcome jobstate.Outcome) *Facts {
 	f := &Facts{Job: job, Seen: seen, Evidence: evidence, Outcome: outcome}
 	tries := seen.LauncherPods
-	if len(tries) == 0 && f.Failed() {
+	if len(tries) == 0 && (f.Failed() || jobstate.IsLauncherReplaced(job, seen)) {
 		tries = evidence.Gone
 	}
 	for i, try := range slices.Backward(tries) {

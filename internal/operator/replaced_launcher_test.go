@@ -1,0 +1,162 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// refuseJobs has the API server accept no batch Job of a namespace, new or changed, as while Kueue's webhook does not answer. The returned
+// function ends that.
+func refuseJobs(t *testing.T, namespace string) (end func()) {
+	t.Helper()
+	none, path := admissionv1.SideEffectClassNone, "https://127.0.0.1:1/validate"
+	webhook := &admissionv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: "no-jobs-" + namespace},
+		Webhooks: []admissionv1.ValidatingWebhook{{
+			Name: "vjob.kb.io", SideEffects: &none, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: new(int32(1)),
+			ClientConfig:      admissionv1.WebhookClientConfig{URL: &path},
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
+			Rules: []admissionv1.RuleWithOperations{{
+				Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+				Rule:       admissionv1.Rule{APIGroups: []string{"batch"}, APIVersions: []string{"v1"}, Resources: []string{"jobs"}},
+			}},
+		}},
+	}
+	create(t, webhook)
+	end = func() {
+		if err := api.Delete(context.Background(), webhook); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(end)
+	eventually(t, "the API server calls the webhook", func() error {
+		launcher := get(t, namespace, "pi-launcher", &batchv1.Job{})
+		if err := api.Update(t.Context(), launcher, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "vjob.kb.io") {
+			return fmt.Errorf("the update of a Job: %w", err)
+		}
+		return nil
+	})
+	return end
+}
+
+// failJob plays the Job controller when an attempt of a launcher is one too many.
+func failJob(t *testing.T, namespace string, failed int32) {
+	t.Helper()
+	now := metav1.Now()
+	launcher := get(t, namespace, "pi-launcher", &batchv1.Job{})
+	launcher.Status = batchv1.JobStatus{StartTime: ptr.To(cmpTime(launcher.Status.StartTime, now)), Failed: failed, Conditions: []batchv1.JobCondition{
+		{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonBackoffLimitExceeded, LastTransitionTime: now},
+		{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonBackoffLimitExceeded, LastTransitionTime: now},
+	}}
+	if err := api.Status().Update(t.Context(), launcher); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func cmpTime(at *metav1.Time, otherwise metav1.Time) metav1.Time {
+	if at == nil {
+		return otherwise
+	}
+	return *at
+}
+
+// drainPod plays the eviction API: a pod has the condition and is being deleted. It is gone at once, as no kubelet runs it.
+func drainPod(t *testing.T, pod *corev1.Pod) {
+	t.Helper()
+	pod = get(t, pod.Namespace, pod.Name, pod)
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", LastTransitionTime: metav1.Now(),
+	})
+	if err := api.Status().Update(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDrainedLauncherIsReplaced: the launcher's node is drained while no batch Job can be changed, so that its Job fails. The MPIJob does not:
+// another Job follows when the API server accepts one, also if the operator is killed in between. The program's own failure then ends the job.
+func TestDrainedLauncherIsReplaced(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]kubeflow.RestartPolicy{"Never": kubeflow.RestartPolicyNever, "OnFailure": kubeflow.RestartPolicyOnFailure} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := newNamespace(t)
+			stop := start(t, namespace)
+			launcher, pod := runs(t, namespace, func(job *kubeflow.MPIJob) {
+				job.Spec.RunPolicy.BackoffLimit, job.Spec.RunPolicy.ActiveDeadlineSeconds = new(int32), new(int64(3600))
+				job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeLauncher].RestartPolicy = policy
+			})
+			accept := refuseJobs(t, namespace)
+			drainPod(t, pod)
+			recorded := func() error {
+				if got := get(t, namespace, "pi-config", &corev1.ConfigMap{}).Annotations[mpi.AnnotationDisrupted]; got != "1" {
+					return fmt.Errorf("it lists %q", got)
+				}
+				return nil
+			}
+			eventually(t, "the attempt is recorded", recorded)
+			reportOf(t, namespace, "pi", "the report names the webhook", func(status v1alpha1.JobReportStatus) bool {
+				return len(status.Findings) > 0 && strings.Contains(fmt.Sprint(status.Findings), "vjob.kb.io")
+			})
+
+			if err := api.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+				t.Fatal(err)
+			}
+			failJob(t, namespace, 1)
+			eventually(t, "the Job that failed is deleted", func() error {
+				if err := api.Get(t.Context(), client.ObjectKeyFromObject(launcher), &batchv1.Job{}); !apierrors.IsNotFound(err) {
+					return fmt.Errorf("reading it: %w", err)
+				}
+				return nil
+			})
+			waits := func(what string) {
+				eventually(t, what, func() error {
+					job := get(t, namespace, "pi", &kubeflow.MPIJob{})
+					if text := message(job, kubeflow.JobRunning); !strings.Contains(text, "vjob.kb.io") || !strings.Contains(text, "pi-launcher") {
+						return errors.New(text)
+					}
+					return nil
+				})
+			}
+			waits("the status names the webhook")
+			// Another operator goes on.
+			stop()
+			start(t, namespace)
+			waits("the status still names the webhook")
+			accept()
+
+			next := exists(t, namespace, "pi-launcher", &batchv1.Job{}, string(launcher.UID))
+			if limit, earlier := ptr.Deref(next.Spec.BackoffLimit, -1), next.Annotations[mpi.AnnotationEarlierAttempts]; limit != 0 || earlier != "1" {
+				t.Errorf("the next Job has backoffLimit %d after %q attempts", limit, earlier)
+			}
+			if seconds := ptr.Deref(next.Spec.ActiveDeadlineSeconds, -1); seconds < 3000 || seconds >= 3600 {
+				t.Errorf("the next Job has %d seconds", seconds)
+			}
+			again := launcherPod(t, next)
+			setPhase(t, again, corev1.PodRunning)
+			reportOf(t, namespace, "pi", "the report counts two attempts", func(status v1alpha1.JobReportStatus) bool {
+				return status.Phase == v1alpha1.PhaseRunning && status.Run != nil && status.Run.Attempts == 2 && strings.Contains(fmt.Sprint(status.Timeline), "It does not count as a retry")
+			})
+			if failed := get(t, namespace, "pi", &kubeflow.MPIJob{}).Status.ReplicaStatuses[kubeflow.MPIReplicaTypeLauncher].Failed; failed != 1 {
+				t.Errorf("%d pods of the launcher have failed, want 1", failed)
+			}
+			time.Sleep(time.Second)
+			fails(t, next, again)
+		})
+	}
+}
