@@ -222,7 +222,7 @@ func annotations() []Annotation {
 		},
 		{
 			Name: AnnotationActiveSince, SetBy: setByOperator, On: []string{"ConfigMap"}, Values: "a time",
-			Description: "When the deadline of a job began to count, if its launcher's Job was replaced.",
+			Description: "Is the time from which the deadline of a job counts whose launcher's Job was replaced.",
 		},
 		{
 			Name: AnnotationEndpoints, SetBy: setByOperator, On: []string{"NetworkPolicy"}, Values: "destinations by the names of Secrets",
