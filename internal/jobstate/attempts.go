@@ -92,7 +92,7 @@ func AttemptRecord(job mpi.Job, seen Observed) map[string]string {
 		mpi.AnnotationActiveSince:     recorded(seen, mpi.AnnotationActiveSince),
 	}
 	if job.Lifecycle.Suspended || seen.Launcher != nil && ptr.Deref(seen.Launcher.Spec.Suspend, false) {
-		// The deadline of a Job that is resumed counts anew.
+		// The deadline of a Job that is resumed starts again.
 		record[mpi.AnnotationActiveSince] = ""
 	}
 	if !IsLauncherReplaced(job, seen) {
@@ -131,7 +131,7 @@ func RemainingRetries(job mpi.Job, seen Observed) *int32 {
 		return job.Lifecycle.BackoffLimit
 	}
 	counted := earlier - forgivenUntil(seen, earlier)
-	return ptr.To(max(0, ptr.Deref(job.Lifecycle.BackoffLimit, defaultBackoffLimit)-counted))
+	return new(max(0, ptr.Deref(job.Lifecycle.BackoffLimit, defaultBackoffLimit)-counted))
 }
 
 // earlierFailedPods returns how many pods of launchers' Jobs that were replaced have failed. Of restarts in place only those are known

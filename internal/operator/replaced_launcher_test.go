@@ -60,7 +60,7 @@ func failJob(t *testing.T, namespace string, failed int32) {
 	t.Helper()
 	now := metav1.Now()
 	launcher := get(t, namespace, "pi-launcher", &batchv1.Job{})
-	launcher.Status = batchv1.JobStatus{StartTime: ptr.To(cmpTime(launcher.Status.StartTime, now)), Failed: failed, Conditions: []batchv1.JobCondition{
+	launcher.Status = batchv1.JobStatus{StartTime: new(cmpTime(launcher.Status.StartTime, now)), Failed: failed, Conditions: []batchv1.JobCondition{
 		{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonBackoffLimitExceeded, LastTransitionTime: now},
 		{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonBackoffLimitExceeded, LastTransitionTime: now},
 	}}
