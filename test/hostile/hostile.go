@@ -241,7 +241,7 @@ var annotations = []string{
 	mpi.AnnotationTemplate, mpi.AnnotationDisrupted, mpi.AnnotationEarlierAttempts, mpi.AnnotationActiveSince, mpi.AnnotationImplementation, mpi.AnnotationMaxWorkers, mpi.AnnotationMinWorkers, mpi.AnnotationMaxGPUs, mpi.AnnotationNodeLabels, mpi.AnnotationCreator,
 	mpi.AnnotationSuspendSetBy, mpi.AnnotationChangedBy, mpi.AnnotationQueueSuspendSetBy, mpi.AnnotationConnections, mpi.AnnotationLaunch, mpi.AnnotationRequeues, mpi.AnnotationMaxRestarts, mpi.AnnotationTTL, mpi.AnnotationGate,
 	mpi.AnnotationWaitForQuota, mpi.AnnotationRDMA, mpi.AnnotationSilence, mpi.AnnotationProfile, mpi.AnnotationRequiredTopology, mpi.AnnotationPreferredTopology, mpi.AnnotationAllowEgress, mpi.AnnotationEndpoints,
-	mpi.AnnotationGangTimeouts, mpi.AnnotationSuspendInQueue, mpi.AnnotationRequireEncryption, mpi.AnnotationTraceParent, mpi.AnnotationScheduleTimeout, mpi.AnnotationPriorityClass, mpi.AnnotationRemovedRDMA,
+	mpi.AnnotationGangTimeouts, mpi.AnnotationSuspendInQueue, mpi.AnnotationRequireEncryption, mpi.AnnotationTraceParent, mpi.AnnotationScheduleTimeout, mpi.AnnotationPriorityClass, mpi.AnnotationRemovedRDMA, mpi.AnnotationAdmitted,
 }
 
 // words are odd values of fields that hold text.
