@@ -124,7 +124,7 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "variable", Matches: regexp.MustCompile(`KeyError: ['"][A-Z][A-Z0-9_]+['"]|unbound variable|\w: parameter not set`),
+		Name: "variable", Matches: regexp.MustCompile(`KeyError: ['"][A-Z][A-Z0-9_]+['"]|unbound variable|\w: parameter (?:null or )?not set|(?i:environment variable|env(?:ironment)? var) \W?\w+\W? (?:is |was |has )?(?:not (?:been )?(?:set|defined|found)|undefined|unset|missing|required)|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\W? (?:(?:is|was) (?:not (?:set|defined)|undefined|unset)|(?:not set|must be set)|environment variable (?:is )?(?:not set|missing|required))`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "If {variable|the name} is an environment variable, set it in both pod templates. Open MPI passes a variable of the launcher on only with -x.", Action: "mpirun -x {variable|NAME} <program>"},
 		},
@@ -292,7 +292,22 @@ var (
 	}
 	MisspelledVariable = []v1alpha1.Remedy{
 		{Text: "Write {meant} in place of {variable}, if that is meant: the job sets {meant}, and no {variable}.", Action: "{meant}"},
-		{Text: "Otherwise set {variable} in both pod templates. Open MPI passes a variable of the launcher on only with -x.", Action: "mpirun -x {variable} <program>"},
+		{Text: "Otherwise set {variable}, which no pod template sets.", Action: "{programTemplate}.spec.containers[0].env"},
+	}
+	// UnsetVariable are those for a variable that neither the pod templates nor the launcher's command set. They may also use assign, what to do
+	// with it, and others, the variables that the container of the program has.
+	UnsetVariable = []v1alpha1.Remedy{
+		{Text: "{assign}: no pod template sets {variable}{others}.", Action: "{programTemplate}.spec.containers[0].env: [{name: {variable}, value: ...}]"},
+		{Text: "If your manifest sets it, write all variables into one list env. Where a container has two, the last one replaces the first."},
+	}
+	// VariableOfCommand are those for a variable that only the launcher's command sets, with Open MPI.
+	VariableOfCommand = []v1alpha1.Remedy{
+		{Text: "Let mpirun pass {variable} on: no pod template sets it, and Open MPI passes a variable of the launcher's command on only with -x.", Action: "mpirun -x {variable} <program>"},
+		{Text: "Or set it in the pod template of the ranks.", Action: "{programTemplate}.spec.containers[0].env"},
+	}
+	// VariableOnlyInWorkers are those for a variable that only the workers' pod template sets, and a program of the launcher lacks.
+	VariableOnlyInWorkers = []v1alpha1.Remedy{
+		{Text: "Set {variable} in the launcher as well: only the workers' pod template sets it.", Action: "{launcherTemplate}.spec.containers[0].env"},
 	}
 	// OneProcess are those for such an error of a command that does not call MPI.
 	OneProcess = []v1alpha1.Remedy{
@@ -323,6 +338,17 @@ var (
 	MissingOnVolume = []v1alpha1.Remedy{
 		{Text: "Check the path of {file}: it is on volume {volume}{mounted}, which is mounted at {folder}.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
 		{Text: "If the file is in the image, mount the volume at another folder: it hides everything that the image has below {folder}."},
+	}
+	// FilledBySidecar are those for such a file if an init container with restartPolicy: Always mounts the volume, for whose end the program does
+	// not wait, and FilledByContainer if another container of the pod does. They may also use container and its field.
+	FilledBySidecar = []v1alpha1.Remedy{
+		{Text: "Remove restartPolicy: Always from init container {container}, if it writes {file}. It makes {container} a sidecar: the program starts while it still runs, and volume {volume} may not have the file yet. The init container is repeated if it fails without this, too.", Action: "{containerField}.restartPolicy"},
+		{Text: "If {container} has to keep running, let its startupProbe fail until the file is complete: the program starts only after that.", Action: "{containerField}.startupProbe"},
+		{Text: "If {container} does not write it, check the path of {file}: it is on volume {volume}{mounted}, which is mounted at {folder}.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
+	}
+	FilledByContainer = []v1alpha1.Remedy{
+		{Text: "Write {file} in an init container, if container {container} writes it now: the containers of a pod start together, and volume {volume} may not have the file yet when the program starts.", Action: "{programTemplate}.spec.initContainers"},
+		{Text: "If {container} does not write it, check the path of {file}: it is on volume {volume}{mounted}, which is mounted at {folder}.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
 	}
 	// MissingKey are those for such a file on a ConfigMap or Secret. They may also use object, its kind and name, and key.
 	MissingKey = []v1alpha1.Remedy{

@@ -35,7 +35,8 @@ var (
 	refusal = regexp.MustCompile(`(?i)refused`)
 	// missingModule is the module that Python lacks, and variableName the key or variable of that name.
 	missingModule = regexp.MustCompile(`No module named ['"]?([\w.]+)`)
-	variableName  = regexp.MustCompile(`KeyError: ['"]([A-Z][A-Z0-9_]+)['"]|(?:^|[\s:])([A-Za-z_]\w*): (?:unbound variable|parameter not set)|environment variable (\w+) expected, but not set`)
+	variableName  = regexp.MustCompile(`KeyError: ['"]([A-Z][A-Z0-9_]+)['"]|(?:^|[\s:])([A-Za-z_]\w*): (?:unbound variable|parameter (?:null or )?not set)|environment variable (\w+) expected, but not set|` +
+		`(?i:environment variable|env(?:ironment)? var) \W?(\w+)\W? (?:is |was |has )?(?:not|undefined|unset|missing|required)\b|\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\W? (?:is|was|not|must|environment variable)\b`)
 )
 
 // ownError returns the definition of a program's error with the remedies for what it reported, and adds figures for them. If MPI
@@ -61,7 +62,7 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 		figures["module"] = found[1]
 	}
 	if found := variableName.FindStringSubmatch(text); found != nil {
-		figures["variable"] = found[1] + found[2] + found[3]
+		figures["variable"] = strings.Join(found[1:], "")
 	}
 	if found := openedFile.FindStringSubmatch(figures["ownSource"]); found != nil && (kind.QuotesContent || strings.Contains(text, "MPI_ERR_")) {
 		figures["file"] = found[1]
@@ -133,10 +134,7 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 			return codes.FullVolume
 		}
 	case "variable":
-		if name := figures["variable"]; p.Job.Workers.Count > 0 && facts.SetsVariable(p.Template(mpi.RoleLauncher), name) && !facts.SetsVariable(p.Template(mpi.RoleWorker), name) {
-			return codes.VariableOnlyInLauncher
-		}
-		return p.misspelledVariable(figures)
+		return p.unsetVariable(figures)
 	case "variables of Open MPI", "variables of MPICH":
 		return p.misspelledVariable(figures)
 	case "read-only":
@@ -393,7 +391,31 @@ func (p *input) missingOnVolume(figures map[string]string) []v1alpha1.Remedy {
 		return codes.MissingKey
 	}
 	figures["mounted"] = asAside(source)
+	if known := p.filledMeanwhile(spec, mount.Name, figures); known != nil {
+		return known
+	}
 	return codes.MissingOnVolume
+}
+
+// filledMeanwhile returns the remedies for a file that is missing on a volume of a pod which another of its containers mounts, for whose end the
+// program does not wait: an init container that restarts always, or a further container. It adds figures for that container; nil if there is none.
+func (p *input) filledMeanwhile(spec corev1.PodSpec, volume string, figures map[string]string) []v1alpha1.Remedy {
+	writes := func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume && !m.ReadOnly })
+	}
+	for i, c := range spec.InitContainers {
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways && writes(c) {
+			figures["container"], figures["containerField"] = c.Name, fmt.Sprintf("%s.spec.initContainers[%d]", figures["programTemplate"], i)
+			return codes.FilledBySidecar
+		}
+	}
+	for _, c := range spec.Containers[1:] {
+		if writes(c) {
+			figures["container"] = c.Name
+			return codes.FilledByContainer
+		}
+	}
+	return nil
 }
 
 // renamed is an error with the names of a file before and after (OSError.__str__ of Python; mv and ln of coreutils).

@@ -40,9 +40,9 @@ func TestOwnErrors(t *testing.T) {
 		"terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc":                                                           {"memory", "Allocate less at once"},
 		"KeyError: 'getpwuid(): uid not found: 1000650000'":                                                                                                    {"user", "without an entry in /etc/passwd"},
 		"KeyError: 'WORLD_SIZE'":                           {"torch variables", "from the variables of MPI"},
-		"KeyError: 'MASTER_ADDR'":                          {"variable", "If MASTER_ADDR is an environment variable"},
-		"/work/run.sh: line 4: DATA_DIR: unbound variable": {"variable", "If DATA_DIR is an environment variable"},
-		"/scripts/step.sh: 2: DATA_DIR: parameter not set": {"variable", "If DATA_DIR is an environment variable"},
+		"KeyError: 'MASTER_ADDR'":                          {"variable", "If MASTER_ADDR is an environment variable, set it: no pod template"},
+		"/work/run.sh: line 4: DATA_DIR: unbound variable": {"variable", "Set DATA_DIR: no pod template sets DATA_DIR"},
+		"/scripts/step.sh: 2: DATA_DIR: parameter not set": {"variable", "Set DATA_DIR: no pod template sets DATA_DIR"},
 		"EOFError: EOF when reading a line":                {"input", "A pod has no standard input"},
 		"requests.exceptions.ConnectionError: HTTPConnectionPool(host='x', port=80): Max retries exceeded with url: /":                     {"network", "If jobs are isolated"},
 		"Traceback (most recent call last):\n  File \"/a.py\", line 1, in <module>\nsocket.gaierror: [Errno -2] Name or service not known": {"host name", "Correct the host's name"},
@@ -390,7 +390,31 @@ func TestOwnCauses(t *testing.T) {
 				{Name: "other", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
 			}
 		}, "volume scratch, an emptyDir of 16Mi in each pod"},
-		"a variable of none":                    {"KeyError: 'DATA_DIR'", func(*scene) {}, "set it in both pod templates"},
+		"a variable of none": {"KeyError: 'DATA_DIR'", func(*scene) {}, "If DATA_DIR is an environment variable, set it: no pod template sets DATA_DIR."},
+		"a variable of none, among others": {"[1,1]<stderr>:Traceback (most recent call last):\n[1,1]<stderr>:  File \"/app/a.py\", line 5, in <module>\n[1,1]<stderr>:    data = os.environ[\"DATA_DIR\"]\n[1,1]<stderr>:           ~~~~~~~~~~^^^^^^^^^^^^\n[1,1]<stderr>:  File \"<frozen os>\", line 679, in __getitem__\n[1,1]<stderr>:KeyError: 'DATA_DIR'", func(s *scene) {
+			s.job.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OMP_NUM_THREADS", Value: "1"}}
+		}, "Set DATA_DIR: no pod template sets DATA_DIR, and that of the worker sets only OMP_NUM_THREADS."},
+		"a variable that a program reports": {"RuntimeError: DATA_DIR is not set", func(*scene) {}, "Set DATA_DIR: no pod template"},
+		"a variable that a program names":   {"RuntimeError: environment variable 'data_dir' is not defined", func(*scene) {}, "Set data_dir: no pod template"},
+		"a variable that a script requires": {"run.sh: line 3: DATA_DIR: parameter null or not set", func(*scene) {}, "Set DATA_DIR: no pod template"},
+		"a variable that an object may set": {"[1,1]<stderr>:KeyError: 'DATA_DIR'", func(s *scene) {
+			s.job.Workers.Template.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{}}
+		}, "If DATA_DIR is an environment variable, set it in both pod templates."},
+		"a variable of the launcher's script": {"[1,1]<stderr>:KeyError: 'DATA_DIR'", func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"sh", "-c", "export DATA_DIR=/data; mpirun train"}
+		}, "Let mpirun pass DATA_DIR on"},
+		"a file of a sidecar": {"[1,1]<stderr>:FileNotFoundError: [Errno 2] No such file or directory: '/conf/train.txt'", func(s *scene) {
+			mounted(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})(s)
+			s.job.Workers.Template.Spec.InitContainers = []corev1.Container{
+				{Name: "check", VolumeMounts: []corev1.VolumeMount{{Name: "conf", MountPath: "/conf"}}},
+				{Name: "fetch", RestartPolicy: new(corev1.ContainerRestartPolicyAlways), VolumeMounts: []corev1.VolumeMount{{Name: "conf", MountPath: "/x"}}},
+			}
+		}, "Remove restartPolicy: Always from init container fetch, if it writes /conf/train.txt."},
+		"a file of another container": {"[1,1]<stderr>:FileNotFoundError: [Errno 2] No such file or directory: '/conf/train.txt'", func(s *scene) {
+			mounted(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})(s)
+			spec := &s.job.Workers.Template.Spec
+			spec.Containers = append(spec.Containers, corev1.Container{Name: "sync", VolumeMounts: []corev1.VolumeMount{{Name: "conf", MountPath: "/x"}}})
+		}, "Write /conf/train.txt in an init container, if container sync writes it now"},
 		"a misspelled variable of Open MPI":     {"/scripts/run.sh: line 4: OMPI_COMM_WORLD_LOCALRANK: unbound variable", func(*scene) {}, "Write OMPI_COMM_WORLD_LOCAL_RANK in place of OMPI_COMM_WORLD_LOCALRANK: Open MPI sets"},
 		"a variable of Open MPI without a word": {"KeyError: 'OMPI_LOCAL_RANK'", func(*scene) {}, "Write OMPI_COMM_WORLD_LOCAL_RANK in place of OMPI_LOCAL_RANK"},
 		"a misspelled variable of MPICH":        {"KeyError: 'MPI_LOCAL_RANKID'", func(s *scene) { mpich(&s.job) }, "Write MPI_LOCALRANKID in place of MPI_LOCAL_RANKID: MPICH sets"},

@@ -16,8 +16,8 @@ import (
 func CheckQuota(j mpi.Job, short []Shortage) (never, full field.ErrorList, warnings []string) {
 	impossible, now := SplitShortages(short)
 	if len(impossible) > 0 {
-		detail := fmt.Sprintf("the job exceeds the quota of namespace %s even when unused: %s; %srequest less per pod, or ask the cluster administrator for a larger quota",
-			j.Namespace, ShortageText(impossible), fitting(j, impossible, func(s Shortage) resource.Quantity { return s.Hard }))
+		detail := fmt.Sprintf("the job exceeds the quota of namespace %s even when unused: %s; %s",
+			j.Namespace, ShortageText(impossible), advise(fitting(j, impossible, func(s Shortage) resource.Quantity { return s.Hard }), impossible, "ask the cluster administrator for a larger quota"))
 		never = field.ErrorList{tooLarge(j, impossible, detail)}
 	}
 	if len(now) == 0 {
@@ -30,8 +30,8 @@ func CheckQuota(j mpi.Job, short []Shortage) (never, full field.ErrorList, warni
 	if j.ControlsPods() {
 		wait = fmt.Sprintf("the annotation %s: \"true\" or %s", mpi.AnnotationWaitForQuota, wait)
 	}
-	detail := fmt.Sprintf("exceeded quota: %s; %srequest less per pod, or wait until other workloads in namespace %s end. To let the job wait, set %s",
-		ShortageText(now), fitting(j, now, Shortage.Free), j.Namespace, wait)
+	detail := fmt.Sprintf("exceeded quota: %s; %s. To let the job wait, set %s",
+		ShortageText(now), advise(fitting(j, now, Shortage.Free), now, fmt.Sprintf("wait until other workloads in namespace %s end", j.Namespace)), wait)
 	return never, field.ErrorList{tooLarge(j, now, detail)}, nil
 }
 

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,6 +75,33 @@ func fitting(j mpi.Job, short []Shortage, room func(Shortage) resource.Quantity)
 	}
 	n, thing := asWritten(j, int32(most))
 	return "use at most " + phrase.Count(n, thing) + ", "
+}
+
+// advise says what to do about shortages: fewer workers as fitting says, less per pod if that lowers anything, or something else.
+func advise(fewer string, short []Shortage, otherwise string) string {
+	if slices.ContainsFunc(short, func(s Shortage) bool { return !s.counts() }) {
+		return fewer + "request less per pod, or " + otherwise
+	}
+	text := fewer
+	if fewer != "" {
+		text += "or "
+	}
+	text += otherwise
+	for _, s := range short {
+		if s.counts() && s.Resource != corev1.ResourcePods {
+			return text + fmt.Sprintf(": the job itself needs %s %s, which no field of it changes", s.Asked.String(), s.Resource)
+		}
+	}
+	return text
+}
+
+// counts reports whether objects are counted, of which less per pod does not change the number.
+func (s Shortage) counts() bool {
+	switch s.Resource {
+	case corev1.ResourcePods, corev1.ResourceServices, corev1.ResourceSecrets, corev1.ResourceConfigMaps, corev1.ResourcePersistentVolumeClaims:
+		return true
+	}
+	return strings.HasPrefix(string(s.Resource), "count/")
 }
 
 // asWritten is a number of workers as users write it, and what they call them: a TrainJob's launcher may be one of its
