@@ -200,6 +200,17 @@ var DaemonEnded = Entry{
 	},
 }
 
+// DaemonWithoutCores is DaemonEnded for a mapping or binding that asks for more cores for each rank than there are. It may use setting, what asks
+// for them, perRank, and available, a clause about what there is.
+var DaemonWithoutCores = Entry{
+	Code: TooFewCores, Phase: v1alpha1.PhaseInitializing,
+	Summary: "MPI's helper on {host|a worker} ended before it started a rank: {setting} asks for {perRank} for each rank, and {available}.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove {setting}, or ask for no more cores per rank than there are, such as PE=1. Ranks are not bound without it.", Action: "mpirun <program>"},
+		{Text: "For threads in each rank, request the CPUs and set the number of threads.", Action: "{workerTemplate}.spec.containers[0].resources.requests.cpu, env: OMP_NUM_THREADS"},
+	},
+}
+
 // NoServerInFirstContainer is NoServerOnWorkers for workers with several containers. It may use container, the first one, and others.
 var NoServerInFirstContainer = Entry{
 	Code: SSHMissing, Phase: v1alpha1.PhaseInitializing,

@@ -166,6 +166,12 @@ var frameworkErrors = []OwnError{
 		},
 	},
 	{
+		Name: "MPI finalized", Matches: regexp.MustCompile(`after MPI_FINALIZE was invoked|MPI_FINALIZE was already invoked`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Call {call|this function} before MPI_Finalize. What runs at the program's end calls it too late: functions of atexit, destructors of global objects, and __del__ of Python. Call MPI_Finalize after them, or these functions before it.", Action: "MPI_Finalized(&flag)"},
+		},
+	},
+	{
 		Name: "MPI not initialized", Matches: regexp.MustCompile(`(?:before|after) MPI_\w+ was invoked|before initializing or after finalizing|MPI not initialized|attempted to initialize MPI|MPI_FINALIZE was invoked|Cannot call MPI_INIT`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Call MPI_Init before all other functions of MPI, and none after MPI_Finalize. In Python, import mpi4py.MPI first."},
@@ -181,10 +187,10 @@ var frameworkErrors = []OwnError{
 		},
 	},
 	{
-		Name: "MPI arguments", Matches: regexp.MustCompile(`(?:\b(?:P?MPI|internal)_\w+|MPI\.Exception): (?:Invalid|Null|Message truncated)|MPI_ERR_(?:COMM|RANK|ROOT|TAG|TYPE|ARG|BUFFER|REQUEST|TRUNCATE)`),
+		Name: "MPI arguments", Matches: regexp.MustCompile(`(?:\b(?:P?MPI|internal)_\w+|MPI\.Exception): (?:Invalid|Null)|MPI_ERR_(?:ARG|GROUP|INFO\w*|KEYVAL|WIN|DISP|SIZE|ASSERT|LOCKTYPE|RMA\w*)\b`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Correct the arguments of this MPI call. The program may expect another number of ranks than {ranks}, or a longer message than its buffer."},
-			{Text: "If they are correct, the program was built with the header of another MPI: build it with the image's.", Action: "ldd <program> | grep mpi"},
+			{Text: "Correct the arguments of {call|this MPI call}. The program may expect another number of ranks than {ranks}."},
+			otherHeader,
 		},
 	},
 	{

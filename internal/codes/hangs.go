@@ -205,6 +205,12 @@ var (
 	}
 )
 
+// ChildProcess are the first remedies for a rank that alone waits for a process that it has started. They may use source, its line of code.
+var ChildProcess = []v1alpha1.Remedy{
+	{Text: "If it waits there for a process with stdout=PIPE or stderr=PIPE, read the pipe meanwhile: a pipe holds 64 KiB, and a process that writes more waits until it is read.", Action: "output, errors = process.communicate()"},
+	{Text: "Otherwise find out what this process waits for, such as its standard input, and give it a time limit.", Action: "subprocess.run(..., stdin=subprocess.DEVNULL, timeout=600)"},
+}
+
 // ThreadsLeft are the first remedies for ranks whose program has ended but for its threads.
 var ThreadsLeft = []v1alpha1.Remedy{
 	{Text: "End the threads and processes that the program has started before its last line: tell them to stop, and join them. A thread that need not end by itself is created with daemon=True.", Action: "threading.Thread(target=..., daemon=True)"},

@@ -30,7 +30,7 @@ const (
 )
 
 // OwnErrors are the kinds of errors of programs. The first that matches is the most specific.
-var OwnErrors = slices.Concat(frameworkErrors, gpuErrors, softwareErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, programErrors)
+var OwnErrors = slices.Concat(mpiErrors, frameworkErrors, gpuErrors, softwareErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, programErrors)
 
 // ownErrors are those of any program.
 var ownErrors = []OwnError{

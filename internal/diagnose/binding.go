@@ -2,13 +2,18 @@ package diagnose
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
@@ -83,3 +88,47 @@ func coresText(n int) string {
 	}
 	return fmt.Sprintf("%d cores", n)
 }
+
+// coresPerRank matches how options of mpirun, or the mapping of a variable, ask for several cores for each rank.
+var coresPerRank = regexp.MustCompile(`(?i)--?map-by[ =](?:[^\s'"]*[:,])?pe=(\d+)[^\s'"]*|--?cpus-per-(?:proc|rank)[ =](\d+)|^(?:[^\s'"]*[:,])?pe=(\d+)`)
+
+// lacksCores reports whether the command or a variable asks for more cores for each rank than the largest node has, or than a worker may use if
+// the nodes are unknown. It adds figures for that.
+func (p *input) lacksCores(figures map[string]string) bool {
+	setting, perRank := p.askedCores()
+	if perRank < 2 {
+		return false
+	}
+	figures["setting"], figures["perRank"] = setting, coresOf(perRank)
+	if most := p.LargestCPU(); most > 0 {
+		figures["available"] = "the largest node has " + coresOf(most)
+		return perRank > most
+	}
+	for _, main := range first(p.Template(mpi.RoleWorker).Containers) {
+		if limit := main.Resources.Limits[corev1.ResourceCPU]; !limit.IsZero() && int64(perRank) > limit.Value() {
+			figures["available"] = fmt.Sprintf("the CPU limit of a worker is %s", limit.String())
+			return true
+		}
+	}
+	return false
+}
+
+// askedCores returns what asks for several cores for each rank, and how many; "" if nothing does.
+func (p *input) askedCores() (setting string, cores int) {
+	if found := coresPerRank.FindStringSubmatch(p.LauncherCommand()); found != nil && found[3] == "" {
+		cores, _ = strconv.Atoi(found[1] + found[2])
+		return quotedText(found[0]), cores
+	}
+	for _, name := range []string{"OMPI_MCA_rmaps_base_mapping_policy", "PRTE_MCA_rmaps_default_mapping_policy"} {
+		if _, value := p.setters(name); value != "" {
+			if found := coresPerRank.FindStringSubmatch(value); found != nil {
+				cores, _ = strconv.Atoi(found[3])
+				return name + "=" + quotedText(value), cores
+			}
+		}
+	}
+	return "", 0
+}
+
+// coresOf returns a number of cores.
+func coresOf(n int) string { return phrase.Count(int32(min(n, 1<<20)), "core") }

@@ -253,11 +253,27 @@ func (p *input) stallEntry(text string, code codes.Code, figures map[string]stri
 func (p *input) knownWait(text string, code codes.Code, figures map[string]string) []v1alpha1.Remedy {
 	switch {
 	case code == codes.RanksWaiting:
-		return apart(text, p.Launcher().Log.Lines, figures)
+		lines := p.Launcher().Log.Lines
+		if known := apart(text, lines, figures); known != nil {
+			return known
+		}
+		if rank, does := aloneIn(text); does == isBlocked && waitsForChild(lines, rank) {
+			return codes.ChildProcess
+		}
 	case figures["script"] != "":
 		return codes.ShellWaits
 	}
 	return nil
+}
+
+// childCall is a line of Python that waits for a process which it has started (subprocess and os of the library reference).
+var childCall = regexp.MustCompile(`\.(?:wait|communicate)\(|\bsubprocess\.(?:run|call|check_call|check_output|getoutput)\(|\bos\.(?:system|wait|waitpid)\(`)
+
+// waitsForChild reports whether a rank is at such a line, by the lines of a launcher's log.
+func waitsForChild(lines []string, rank string) bool {
+	return slices.ContainsFunc(placesIn(lines), func(at place) bool {
+		return at.ranks == "rank "+rank && (childCall.MatchString(at.source) || slices.ContainsFunc(at.calls, func(call string) bool { return strings.Contains(call, "subprocess.py:") }))
+	})
 }
 
 // failedUnanswered returns the line about a call that got no answer, for which the rank that is gone failed: its error says so, and the launcher's

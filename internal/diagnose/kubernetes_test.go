@@ -502,6 +502,22 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 		"daemon-ended": {codes.DaemonsNotStarted, failed(205, lostDaemon).with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(205)), HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, ConnectSeconds: 0.015,
 		}, 205))},
+		"daemon-ended-without-cores": {codes.TooFewCores, failed(205, lostDaemon).with(func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "-n", "2", "--map-by", "slot:PE=8", "--bind-to", "core", "pi"}
+			s.job.Workers.Template.Spec.Containers[0].Resources.Limits[corev1.ResourceCPU] = resource.MustParse("500m")
+		}, launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(205)), HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, ConnectSeconds: 0.015,
+		}, 205))},
+		"script-stopped-by-a-search": {codes.ApplicationFailed, failed(1, "rank 0 epoch 5 loss 0.2").with(func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"bash", "-c", "set -e\ngrep -c x /etc/hosts\nmpirun train > /tmp/train.log\ntail -n 2 /tmp/train.log\nwarnings=$(grep -ci warning /tmp/train.log)\necho \"$warnings warnings\"\n"}
+		}, launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(1)), MPISucceeded: true, HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, RanksSeen: 8, Launches: 1,
+		}, 1))},
+		"script-stopped-by-one-of-two": {codes.ApplicationFailed, failed(1, "rank 0 epoch 5 loss 0.2").with(func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"bash", "-ec", "mpirun train\ngrep -c x a\ngrep -c y a\n"}
+		}, launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(1)), MPISucceeded: true, HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, RanksSeen: 8, Launches: 1,
+		}, 1))},
 		"program-ends-as-if-disrupted": {codes.ApplicationFailed, failed(1, "license server busy, try again").with(trainJob, launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(75)), HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, RanksSeen: 8, Launches: 1,
 		}, 1))},

@@ -63,7 +63,10 @@ func addError(pod facts.Pod, found *loglines.ErrorLine, figures map[string]strin
 		figures["rank"], figures["rankText"] = found.Rank, " in rank "+found.Rank
 	default:
 		// The one that failed first has printed no error of its own.
-		aside = append(aside, "of rank "+found.Rank)
+		aside = append(aside, "printed by rank "+found.Rank+onHost(found)+", not by rank "+figures["rank"])
+	}
+	if figures["call"] = calledFunction(cause); found.Call != "" {
+		aside = append([]string{"in " + found.Call}, aside...)
 	}
 	evidence := []string{facts.LogLine(pod, found.Line)}
 	place, frame := loglines.RaisedAt(pod.Log.Lines, found.Line)
@@ -82,6 +85,28 @@ func addError(pod facts.Pod, found *loglines.ErrorLine, figures map[string]strin
 	figures["placeText"] = asAside(strings.Join(aside, "; "))
 	return evidence
 }
+
+// onHost names the host that printed an error, if that is known.
+func onHost(found *loglines.ErrorLine) string {
+	if found.Host == "" {
+		return ""
+	}
+	return " on " + quotedText(found.Host)
+}
+
+// calledFunction returns the function of MPI whose call failed, as Open MPI names it before an error, or MPICH in it; "" if that is unknown.
+func calledFunction(found *loglines.ErrorLine) string {
+	if found.Call != "" {
+		return found.Call
+	}
+	if name := callOfMPI.FindStringSubmatch(found.Message); name != nil && !strings.HasPrefix(name[1], "ERR_") {
+		return "MPI_" + name[1] + name[2]
+	}
+	return ""
+}
+
+// callOfMPI is how messages of MPICH and Open MPI name the function that a program called.
+var callOfMPI = regexp.MustCompile(`\b(?:P?MPI|internal)_(\w+): |\bMPI_(\w+)\(\) function was called`)
 
 // explaining returns the exception of a chain of which the remedies are known: the last one, or else the first.
 func explaining(found *loglines.ErrorLine) *loglines.ErrorLine {

@@ -163,6 +163,9 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 	}
 	if s.Code == codes.ConnectionLost && p.daemonEnded() {
 		entry = codes.DaemonEnded
+		if p.lacksCores(figures) {
+			entry = codes.DaemonWithoutCores
+		}
 	}
 	if entry.Code == codes.LaunchRefused {
 		entry = p.refusedEntry(entry, figures)

@@ -80,12 +80,12 @@ func TestLastLines(t *testing.T) {
 		},
 		"of a rank that lost its peers": {
 			"[1,1]<stderr>:horovod.common.exceptions.HorovodInternalError: Horovod has been shut down.\n[1,0]<stderr>:ValueError: shard 7 is empty\n" + ended,
-			"exit code 3: ValueError: shard 7 is empty (of rank 0).",
+			"exit code 3: ValueError: shard 7 is empty (printed by rank 0, not by rank 1).",
 			[]string{"Log of pi-launcher-0, rank 0: ValueError: shard 7 is empty"},
 		},
 		"of a rank that printed nothing": {
 			"[1,0]<stderr>:ValueError: shard 7 is empty\n" + ended,
-			"exit code 3: ValueError: shard 7 is empty (of rank 0).",
+			"exit code 3: ValueError: shard 7 is empty (printed by rank 0, not by rank 1).",
 			[]string{"Log of pi-launcher-0, rank 0: ValueError: shard 7 is empty"},
 		},
 	} {

@@ -89,7 +89,7 @@ func advise(fewer string, short []Shortage, otherwise string) string {
 	text += otherwise
 	for _, s := range short {
 		if s.counts() && s.Resource != corev1.ResourcePods {
-			return text + fmt.Sprintf(": the job itself needs %s %s, which no field of it changes", s.Asked.String(), s.Resource)
+			return text + fmt.Sprintf(": every job needs %s of its own (%s), whatever its size", s.Resource, s.Asked.String())
 		}
 	}
 	return text

@@ -293,8 +293,10 @@ func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
 	if e.isNone(found.Message) {
 		return nil
 	}
-	if found.Rank == "" {
-		found.Rank = reportedBy(lines[max(0, i-4):i])
+	before := lines[max(0, i-4):i]
+	found.Rank = cmp.Or(found.Rank, reportedBy(before))
+	if strings.HasPrefix(found.Message, "MPI_ERR_") {
+		found.Call, found.Host = failedCall(before)
 	}
 	return &found
 }
@@ -378,6 +380,20 @@ func reportedBy(lines []string) string {
 	}
 	return ""
 }
+
+// failedCall returns the function of MPI that Open MPI names before its error, and the host that printed it; "" if it names none.
+func failedCall(lines []string) (call, host string) {
+	for _, line := range slices.Backward(lines) {
+		if found := occurred.FindStringSubmatch(line); found != nil {
+			return found[2], found[1]
+		}
+	}
+	return "", ""
+}
+
+// occurred is where Open MPI names the function in which the error after it occurred (ompi/errhandler/errhandler_predefined.c). In
+// version 5, processes have no host.
+var occurred = regexp.MustCompile(`(?:\[([\w.-]+):\d+\] )?\*\*\* An error occurred in (\w+)`)
 
 // reporter is where Open MPI names the process that reported the error before.
 var reporter = regexp.MustCompile(`reported by process \[\d+,(\d+)\]`)

@@ -13,6 +13,8 @@ type ErrorLine struct {
 	Line, Message string
 	// Rank is the rank that wrote it, or "".
 	Rank string
+	// Call is the function of MPI in which it occurred, and Host the host that reported it, as Open MPI prints both; "" if it does not.
+	Call, Host string
 	// First is the exception of Python for which, or while handling which, this one was raised, the first of several; nil if there is none.
 	First *ErrorLine
 }
