@@ -209,8 +209,10 @@ func (c *Cluster) patchLauncher(ctx context.Context, change *batchv1.Job) error 
 		to.Labels, to.Annotations = withJobLabels(from.Labels, to.Labels), from.Annotations
 		to.Spec.NodeSelector, to.Spec.Affinity = from.Spec.NodeSelector, from.Spec.Affinity
 		to.Spec.Tolerations, to.Spec.SchedulingGates = from.Spec.Tolerations, from.Spec.SchedulingGates
-		// A Job that has replaced another one has a shorter deadline until then. Each resumption starts it again.
-		have.Spec.ActiveDeadlineSeconds = change.Spec.ActiveDeadlineSeconds
+		if have.Annotations[mpi.AnnotationEarlierAttempts] != "" {
+			// A Job that has replaced another one has a shorter deadline until then. Each resumption starts it again.
+			have.Spec.ActiveDeadlineSeconds = change.Spec.ActiveDeadlineSeconds
+		}
 	}
 	have.Spec.Suspend = change.Spec.Suspend
 	return c.client.Update(ctx, &have)

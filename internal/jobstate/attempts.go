@@ -3,6 +3,7 @@ package jobstate
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,10 +85,29 @@ func IsForgiven(seen Observed, attempt int32) bool {
 	return slices.Contains(recordedDisruptions(seen), attempt)
 }
 
-// AttemptRecord returns the annotations of a job's ConfigMap that record the attempts of its launcher, "" for those that it does not have.
+// AttemptRecord returns the annotations of a job's ConfigMap that record the attempts of its launcher. Those that it has and does not need are
+// "": applying it without them would not remove what others wrote.
 func AttemptRecord(job mpi.Job, seen Observed) map[string]string {
+	record := attemptRecord(job, seen)
+	maps.DeleteFunc(record, func(name, value string) bool {
+		if seen.Config != nil {
+			_, has := seen.Config.Annotations[name]
+			return value == "" && !has
+		}
+		return value == ""
+	})
+	return record
+}
+
+func attemptRecord(job mpi.Job, seen Observed) map[string]string {
+	disrupted := disruptedAttempts(job, seen)
+	if seen.Launcher == nil {
+		// The next Job counts from the earlier attempts on, also if the last one was deleted for another reason.
+		earlier := EarlierAttempts(seen)
+		disrupted = slices.DeleteFunc(disrupted, func(attempt int32) bool { return attempt > earlier })
+	}
 	record := map[string]string{
-		mpi.AnnotationDisrupted:       attemptsText(disruptedAttempts(job, seen)),
+		mpi.AnnotationDisrupted:       attemptsText(disrupted),
 		mpi.AnnotationEarlierAttempts: recorded(seen, mpi.AnnotationEarlierAttempts),
 		mpi.AnnotationActiveSince:     recorded(seen, mpi.AnnotationActiveSince),
 	}
@@ -242,12 +262,11 @@ func numberIn(text string) int32 {
 	return int32(number)
 }
 
-// isDisrupted reports whether a pod of the job was disrupted since the launcher's attempt started, and before its Job failed.
+// isDisrupted reports whether a pod of the job was disrupted since the launcher's attempt started, and before its Job failed. Pods of
+// earlier attempts may still exist. The launcher has a pod.
 func isDisrupted(seen Observed) bool {
-	var since, until time.Time
-	if n := len(seen.LauncherPods); n > 0 {
-		since = podstatus.LatestStart(seen.LauncherPods[n-1])
-	}
+	latest := seen.LauncherPods[len(seen.LauncherPods)-1]
+	since, until := attemptStart(latest), time.Time{}
 	if failed := cmp.Or(jobCondition(seen.Launcher, batchv1.JobFailureTarget), jobCondition(seen.Launcher, batchv1.JobFailed)); failed != nil {
 		until = failed.LastTransitionTime.Time
 	}
@@ -255,8 +274,20 @@ func isDisrupted(seen Observed) bool {
 		c := podstatus.Disruption(pod)
 		return c != nil && !c.LastTransitionTime.Time.Before(since) && (until.IsZero() || !c.LastTransitionTime.After(until))
 	}
-	return slices.ContainsFunc(seen.LauncherPods, removed) ||
-		slices.ContainsFunc(seen.Workers, func(w Worker) bool { return removed(w.Pod) })
+	return removed(latest) || slices.ContainsFunc(seen.Workers, func(w Worker) bool { return removed(w.Pod) })
+}
+
+// attemptStart returns when the latest attempt in a launcher's pod started, or the pod was created if none has.
+func attemptStart(pod *corev1.Pod) time.Time {
+	if start := podstatus.LatestStart(pod); !start.IsZero() {
+		return start
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if ended := c.LastTerminationState.Terminated; ended != nil && !ended.StartedAt.IsZero() {
+			return ended.StartedAt.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
 }
 
 // restartsInPlace reports whether the launcher's container is started again in its pod.

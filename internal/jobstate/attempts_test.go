@@ -47,9 +47,35 @@ func TestForgive(t *testing.T) {
 			Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-time.Minute))},
 		}}}
 	}
+	// Pod 1 was removed, and pod 2 follows it.
+	failedBefore := func(second func(*corev1.Pod)) func(*jobstate.Observed) {
+		return func(o *jobstate.Observed) {
+			o.Launcher.Status.Failed = 1
+			first, next := o.LauncherPods[0], o.LauncherPods[0].DeepCopy()
+			removed(corev1.PodReasonTerminationByKubelet, mpitest.Now)(first)
+			first.Status.Phase = corev1.PodFailed
+			next.Name, next.CreationTimestamp = "pi-launcher-1", metav1.NewTime(mpitest.Now.Add(time.Minute))
+			next.Status = corev1.PodStatus{Phase: corev1.PodPending}
+			second(next)
+			o.LauncherPods = append(o.LauncherPods, next)
+			o.Now = mpitest.Now.Add(2 * time.Minute)
+		}
+	}
+	// The container has failed in the pod, and is started again later.
+	backsOff := func(from time.Time) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Status.Phase = corev1.PodRunning
+			p.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: "main", RestartCount: 1, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+				LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, StartedAt: metav1.NewTime(from)}},
+			}}
+		}
+	}
+	pending := func(*corev1.Pod) {}
 	tests := map[string]struct {
 		policy           corev1.RestartPolicy
 		limit            int32
+		seen             func(*jobstate.Observed)
 		worker, launcher func(*corev1.Pod)
 		listed           string
 		recorded         string
@@ -76,6 +102,11 @@ func TestForgive(t *testing.T) {
 		"recorded, and entered":       {policy: never, limit: 1, worker: preempted, recorded: "1", listed: "1"},
 		"of an earlier Job":           {policy: never, recorded: "1", earlier: "1"},
 		"after an earlier Job":        {policy: never, worker: preempted, recorded: "1", earlier: "1", disrupted: "2", raised: 1},
+		"the next pod is pending":     {policy: never, limit: 1, recorded: "1", listed: "1", seen: failedBefore(pending)},
+		"the next pod starts while a worker that is drained still ends": {policy: never, limit: 1, worker: preempted, recorded: "1", listed: "1", seen: failedBefore(pending)},
+		"the next pod crashes":                  {policy: corev1.RestartPolicyOnFailure, limit: 3, worker: preempted, recorded: "1", listed: "1", seen: failedBefore(backsOff(mpitest.Now.Add(time.Minute)))},
+		"crashed since a worker is preempted":   {policy: corev1.RestartPolicyOnFailure, limit: 3, worker: preempted, launcher: backsOff(mpitest.Now.Add(-time.Minute)), disrupted: "2", raised: 4},
+		"crashed before a worker was preempted": {policy: corev1.RestartPolicyOnFailure, limit: 3, worker: removed("EvictionByEvictionAPI", mpitest.Now.Add(-time.Hour)), launcher: backsOff(mpitest.Now.Add(-time.Minute))},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -97,6 +128,9 @@ func TestForgive(t *testing.T) {
 				Now: mpitest.Now, Launcher: launcher, Config: recordOf(test.recorded, "", ""),
 				LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning, runs, change(test.launcher))},
 				Workers:      []jobstate.Worker{mpitest.Worker(job, 0, corev1.PodRunning), mpitest.Worker(job, 1, corev1.PodRunning, change(test.worker))},
+			}
+			if test.seen != nil {
+				test.seen(&seen)
 			}
 			disrupted, raised, changed := jobstate.Forgive(job, seen)
 			if disrupted != test.disrupted || raised != test.raised || changed != (test.disrupted != "") {
@@ -262,7 +296,7 @@ func TestReplacementsAreBounded(t *testing.T) {
 			launcher.Annotations = map[string]string{mpi.AnnotationEarlierAttempts: strconv.Itoa(int(jobstate.EarlierAttempts(seen)))}
 			seen.Launcher = launcher
 			seen.LauncherPods = []*corev1.Pod{mpitest.LauncherPod(job, attempts, corev1.PodRunning, func(p *corev1.Pod) {
-				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", LastTransitionTime: metav1.NewTime(mpitest.Now)}}
+				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", LastTransitionTime: p.CreationTimestamp}}
 			})}
 			seen.Config = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: jobstate.AttemptRecord(job, seen)}}
 			failed := failedJob(job, batchv1.JobReasonBackoffLimitExceeded, 1, launcher.Annotations)
@@ -276,6 +310,30 @@ func TestReplacementsAreBounded(t *testing.T) {
 		}
 		if attempts != 100 {
 			t.Errorf("%s: %d attempts did not count, want 100", policy, attempts)
+		}
+	}
+}
+
+// TestRecordOfNextJob: the attempts of a Job that was deleted for another reason than a drain are none of the next Job. What is not needed is
+// emptied only where it is.
+func TestRecordOfNextJob(t *testing.T) {
+	t.Parallel()
+	job := mpitest.Job(1)
+	for name, test := range map[string]struct{ has, want map[string]string }{
+		"nothing":              {},
+		"the Job was deleted":  {map[string]string{mpi.AnnotationDisrupted: "1,2"}, map[string]string{mpi.AnnotationDisrupted: ""}},
+		"the Job was replaced": {map[string]string{mpi.AnnotationDisrupted: "1", mpi.AnnotationEarlierAttempts: "1"}, map[string]string{mpi.AnnotationDisrupted: "1", mpi.AnnotationEarlierAttempts: "1"}},
+		"then it was deleted":  {map[string]string{mpi.AnnotationDisrupted: "1,3", mpi.AnnotationEarlierAttempts: "2"}, map[string]string{mpi.AnnotationDisrupted: "1", mpi.AnnotationEarlierAttempts: "2"}},
+		"emptied before":       {map[string]string{mpi.AnnotationDisrupted: ""}, map[string]string{mpi.AnnotationDisrupted: ""}},
+	} {
+		seen := jobstate.Observed{Now: mpitest.Now, Config: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: test.has}}}
+		record := jobstate.AttemptRecord(job, seen)
+		if !maps.Equal(record, test.want) {
+			t.Errorf("%s: the record is %q, want %q", name, record, test.want)
+		}
+		seen.Config.Annotations = record
+		if !jobstate.IsRecorded(job, seen) {
+			t.Errorf("%s: it is written again", name)
 		}
 	}
 }

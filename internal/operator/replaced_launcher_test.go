@@ -19,6 +19,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
 )
 
 // refuseJobs has the API server accept no batch Job of a namespace, new or changed, as while Kueue's webhook does not answer. The returned
@@ -158,5 +159,24 @@ func TestDrainedLauncherIsReplaced(t *testing.T) {
 			time.Sleep(time.Second)
 			fails(t, next, again)
 		})
+	}
+}
+
+// TestResumedLauncherKeepsItsDeadline: what an administrator's policy has made of a Job's deadline holds when the Job is resumed.
+func TestResumedLauncherKeepsItsDeadline(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	start(t, namespace)
+	create(t, mpitest.MPIJob(namespace, 1, func(job *kubeflow.MPIJob) {
+		job.Spec.RunPolicy.Suspend, job.Spec.RunPolicy.ActiveDeadlineSeconds = new(true), new(int64(3600))
+	}))
+	eventually(t, "the deadline is capped", func() error {
+		launcher := suspended(t, namespace, true)
+		launcher.Spec.ActiveDeadlineSeconds = new(int64(600))
+		return api.Update(t.Context(), launcher)
+	})
+	change(t, namespace, func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(false) })
+	if seconds := ptr.Deref(suspended(t, namespace, false).Spec.ActiveDeadlineSeconds, -1); seconds != 600 {
+		t.Errorf("the resumed Job has %d seconds", seconds)
 	}
 }

@@ -44,9 +44,7 @@ func configOf(job mpi.Job, seen jobstate.Observed, data map[string]string) Objec
 		ObjectMeta: meta(job, job.ConfigName(), uid),
 		Data:       data,
 	}
-	record := jobstate.AttemptRecord(job, seen)
-	maps.DeleteFunc(record, func(_, value string) bool { return value == "" })
-	if len(record) > 0 {
+	if record := jobstate.AttemptRecord(job, seen); len(record) > 0 {
 		object.Annotations = record
 	}
 	return object

@@ -223,14 +223,14 @@ func TestPlanChanges(t *testing.T) {
 			workers: 2, seen: func(_ *mpi.Job, o *jobstate.Observed) {
 				o.Workers[1].Pod.Status = corev1.PodStatus{
 					Phase: corev1.PodFailed, Reason: "Terminated",
-					Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet}},
+					Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonTerminationByKubelet, LastTransitionTime: metav1.NewTime(mpitest.Now)}},
 				}
 			},
 			want: map[string][]string{"mend": {"ConfigMap/pi-config", "Job/pi-launcher"}, "delete": {"Pod/pi-worker-1/uid-pi-worker-1"}},
 		},
 		"a worker is preempted: the attempt does not count": {
 			workers: 2, seen: func(_ *mpi.Job, o *jobstate.Observed) {
-				o.Workers[1].Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}
+				o.Workers[1].Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler, LastTransitionTime: metav1.NewTime(mpitest.Now)}}
 			},
 			want: map[string][]string{"mend": {"ConfigMap/pi-config", "Job/pi-launcher"}},
 		},
