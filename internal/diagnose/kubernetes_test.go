@@ -665,6 +665,14 @@ func TestStoppedByControllers(t *testing.T) {
 			s.job.Lifecycle.Deadline = new(int64(20))
 			s.seen.Launcher.Status.StartTime = &metav1.Time{Time: mpitest.Now.Add(-time.Minute)}
 		}, leavingLauncher),
+		"the time of a second Job is over": running(4).with(olderWorkers, func(s *scene) {
+			s.job.Lifecycle.Deadline = new(int64(90))
+			s.seen.Launcher.Status.StartTime = &metav1.Time{Time: mpitest.Now.Add(-time.Minute)}
+			s.seen.Launcher.Annotations = map[string]string{mpi.AnnotationEarlierAttempts: "1"}
+			s.seen.Config = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+				mpi.AnnotationEarlierAttempts: "1", mpi.AnnotationActiveSince: mpitest.Now.Add(-2 * time.Minute).Format(time.RFC3339),
+			}}}
+		}, leavingLauncher),
 		"the operator ended an MPIJob":   running(4).with(olderWorkers, func(s *scene) { s.job.Recorded.Finish = &mpi.Finish{Reason: codes.WorkerFailed, At: mpitest.Now} }, leavingLauncher),
 		"the time of a TrainJob is over": running(4).with(trainJob, olderWorkers, func(s *scene) { s.job.Recorded.Finish = &mpi.Finish{Reason: codes.DeadlineExceeded, At: mpitest.Now} }, leavingLauncher),
 	} {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,14 +44,14 @@ func CountAttempts(job mpi.Job, seen Observed) Attempts {
 	for _, pod := range seen.LauncherPods[:len(seen.LauncherPods)-1] {
 		failed += podstatus.Restarts(pod) + 1
 	}
-	attempts := Attempts{Number: max(failed, earlierFailures(seen.Launcher, latest)) + podstatus.Restarts(latest) + 1, Limit: limit + 1}
+	attempts := Attempts{Number: max(failed, earlierFailures(seen.Launcher, latest)) + podstatus.Restarts(latest) + 1, Limit: sum(limit, 1)}
 	if restartsInPlace(job, seen) {
 		attempts.Limit = max(1, limit)
 	}
 	earlier := EarlierAttempts(seen)
 	attempts.Number += seen.Restarts + earlier
 	// A restart beyond the limit was none of a failure of the program.
-	attempts.Limit += max(job.Lifecycle.MaxRestarts, seen.Restarts) + earlier
+	attempts.Limit = sum(attempts.Limit, max(job.Lifecycle.MaxRestarts, seen.Restarts), earlier)
 	return attempts
 }
 
@@ -67,13 +68,13 @@ func Forgive(job mpi.Job, seen Observed) (disrupted string, limit int32, changed
 		// 0 and 1 both allow one attempt (see CountAttempts).
 		limit = max(1, limit)
 	}
-	return attemptsText(append(has, missing...)), limit + int32(len(missing)), true
+	return attemptsText(append(has, missing...)), sum(limit, int32(len(missing))), true
 }
 
 // IsLauncherReplaced reports whether the launcher's Job has failed although its last attempt does not count, and is therefore deleted and
 // created again: the Job was not to be changed in time, for example because a webhook did not answer.
 func IsLauncherReplaced(job mpi.Job, seen Observed) bool {
-	if seen.Launcher == nil || job.External || job.Recorded.Finish != nil || isOverdue(job, seen) {
+	if seen.Launcher == nil || job.External || job.Recorded.Finish != nil || IsOverdue(job, seen) {
 		return false
 	}
 	failed := jobCondition(seen.Launcher, batchv1.JobFailed)
@@ -108,20 +109,22 @@ func attemptRecord(job mpi.Job, seen Observed) map[string]string {
 	}
 	record := map[string]string{
 		mpi.AnnotationDisrupted:       attemptsText(disrupted),
-		mpi.AnnotationEarlierAttempts: recorded(seen, mpi.AnnotationEarlierAttempts),
-		mpi.AnnotationActiveSince:     recorded(seen, mpi.AnnotationActiveSince),
+		mpi.AnnotationEarlierAttempts: numberText(EarlierAttempts(seen)),
+		mpi.AnnotationActiveSince:     timeText(activeSince(job, seen)),
 	}
-	if job.Lifecycle.Suspended || seen.Launcher != nil && ptr.Deref(seen.Launcher.Spec.Suspend, false) {
+	evicted := seen.Gang != nil && seen.Gang.Evict
+	if job.Lifecycle.Suspended || evicted || seen.Launcher != nil && ptr.Deref(seen.Launcher.Spec.Suspend, false) {
 		// The deadline of a Job that is resumed starts again.
 		record[mpi.AnnotationActiveSince] = ""
 	}
 	if !IsLauncherReplaced(job, seen) {
 		return record
 	}
-	earlier := max(attemptsOfJob(job, seen), numberIn(record[mpi.AnnotationEarlierAttempts]))
-	record[mpi.AnnotationEarlierAttempts] = strconv.Itoa(int(earlier))
-	if from := DeadlineFrom(job, seen); job.Lifecycle.Deadline != nil && !from.IsZero() {
-		record[mpi.AnnotationActiveSince] = from.UTC().Format(time.RFC3339)
+	// Pods of the Job may be gone since the record was written.
+	earlier := max(attemptsOfJob(job, seen), numberIn(recorded(seen, mpi.AnnotationEarlierAttempts)))
+	record[mpi.AnnotationEarlierAttempts] = numberText(earlier)
+	if job.Lifecycle.Deadline != nil {
+		record[mpi.AnnotationActiveSince] = timeText(DeadlineFrom(job, seen))
 	}
 	return record
 }
@@ -250,6 +253,31 @@ func attemptsText(attempts []int32) string {
 		texts[i] = strconv.Itoa(int(attempt))
 	}
 	return strings.Join(texts, ",")
+}
+
+// sum adds numbers, at most to the largest one.
+func sum(numbers ...int32) int32 {
+	total := int64(0)
+	for _, number := range numbers {
+		total += int64(number)
+	}
+	return int32(min(total, math.MaxInt32))
+}
+
+// numberText returns a number of attempts as an annotation, "" for none.
+func numberText(number int32) string {
+	if number == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(number))
+}
+
+// timeText returns a time as an annotation, "" for none.
+func timeText(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339)
 }
 
 // numberIn returns the number of attempts in a text, 0 if it has none. Users can write annotations.

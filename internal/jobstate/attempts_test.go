@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 	"testing"
 	"time"
@@ -84,25 +85,26 @@ func TestForgive(t *testing.T) {
 		disrupted        string
 		raised           int32
 	}{
-		"nothing happened":            {policy: never},
-		"a worker is preempted":       {policy: never, worker: preempted, disrupted: "1", raised: 1},
-		"the launcher is preempted":   {policy: never, limit: 3, launcher: preempted, disrupted: "1", raised: 4},
-		"a node is drained":           {policy: never, worker: removed("EvictionByEvictionAPI", mpitest.Now), disrupted: "1", raised: 1},
-		"a node is lost":              {policy: never, worker: removed("DeletionByTaintManager", mpitest.Now), disrupted: "1", raised: 1},
-		"the kubelet evicts a worker": {policy: never, worker: byKubelet("Evicted")},
-		"a node shuts down":           {policy: never, worker: byKubelet("Terminated"), disrupted: "1", raised: 1},
-		"Kueue fails a worker":        {policy: never, worker: byKueue, disrupted: "1", raised: 1},
-		"restarted in its pod":        {policy: corev1.RestartPolicyOnFailure, worker: preempted, disrupted: "1", raised: 2},
-		"restarted in its pod, twice": {policy: corev1.RestartPolicyOnFailure, limit: 2, worker: preempted, disrupted: "1", raised: 3},
-		"entered before":              {policy: never, limit: 1, worker: preempted, listed: "1"},
-		"of an earlier attempt":       {policy: never, limit: 1, worker: removed("EvictionByEvictionAPI", mpitest.Now.Add(-time.Hour))},
-		"the Job has failed":          {policy: never, worker: preempted, condition: batchv1.JobFailed},
-		"the Job is about to fail":    {policy: never, worker: preempted, condition: batchv1.JobFailureTarget},
-		"recorded, and not entered":   {policy: never, recorded: "1", disrupted: "1", raised: 1},
-		"recorded, and entered":       {policy: never, limit: 1, worker: preempted, recorded: "1", listed: "1"},
-		"of an earlier Job":           {policy: never, recorded: "1", earlier: "1"},
-		"after an earlier Job":        {policy: never, worker: preempted, recorded: "1", earlier: "1", disrupted: "2", raised: 1},
-		"the next pod is pending":     {policy: never, limit: 1, recorded: "1", listed: "1", seen: failedBefore(pending)},
+		"nothing happened":                {policy: never},
+		"a worker is preempted":           {policy: never, worker: preempted, disrupted: "1", raised: 1},
+		"the launcher is preempted":       {policy: never, limit: 3, launcher: preempted, disrupted: "1", raised: 4},
+		"a node is drained":               {policy: never, worker: removed("EvictionByEvictionAPI", mpitest.Now), disrupted: "1", raised: 1},
+		"a node is lost":                  {policy: never, worker: removed("DeletionByTaintManager", mpitest.Now), disrupted: "1", raised: 1},
+		"the kubelet evicts a worker":     {policy: never, worker: byKubelet("Evicted")},
+		"a node shuts down":               {policy: never, worker: byKubelet("Terminated"), disrupted: "1", raised: 1},
+		"Kueue fails a worker":            {policy: never, worker: byKueue, disrupted: "1", raised: 1},
+		"restarted in its pod":            {policy: corev1.RestartPolicyOnFailure, worker: preempted, disrupted: "1", raised: 2},
+		"restarted in its pod, twice":     {policy: corev1.RestartPolicyOnFailure, limit: 2, worker: preempted, disrupted: "1", raised: 3},
+		"entered before":                  {policy: never, limit: 1, worker: preempted, listed: "1"},
+		"of an earlier attempt":           {policy: never, limit: 1, worker: removed("EvictionByEvictionAPI", mpitest.Now.Add(-time.Hour))},
+		"the Job has failed":              {policy: never, worker: preempted, condition: batchv1.JobFailed},
+		"the Job is about to fail":        {policy: never, worker: preempted, condition: batchv1.JobFailureTarget},
+		"recorded, and not entered":       {policy: never, recorded: "1", disrupted: "1", raised: 1},
+		"recorded, and entered":           {policy: never, limit: 1, worker: preempted, recorded: "1", listed: "1"},
+		"of an earlier Job":               {policy: never, recorded: "1", earlier: "1"},
+		"as many retries as there can be": {policy: never, limit: math.MaxInt32, worker: preempted, disrupted: "1", raised: math.MaxInt32},
+		"after an earlier Job":            {policy: never, worker: preempted, recorded: "1", earlier: "1", disrupted: "2", raised: 1},
+		"the next pod is pending":         {policy: never, limit: 1, recorded: "1", listed: "1", seen: failedBefore(pending)},
 		"the next pod starts while a worker that is drained still ends": {policy: never, limit: 1, worker: preempted, recorded: "1", listed: "1", seen: failedBefore(pending)},
 		"the next pod crashes":                  {policy: corev1.RestartPolicyOnFailure, limit: 3, worker: preempted, recorded: "1", listed: "1", seen: failedBefore(backsOff(mpitest.Now.Add(time.Minute)))},
 		"crashed since a worker is preempted":   {policy: corev1.RestartPolicyOnFailure, limit: 3, worker: preempted, launcher: backsOff(mpitest.Now.Add(-time.Minute)), disrupted: "2", raised: 4},
@@ -151,6 +153,10 @@ func TestRestartsOfTheWholeJobAreAttempts(t *testing.T) {
 	seen := jobstate.Observed{Now: mpitest.Now, Launcher: launcher, LauncherPods: []*corev1.Pod{mpitest.LauncherPod(job, 0, corev1.PodRunning)}, Restarts: 2}
 	if got := jobstate.CountAttempts(job, seen).String(); got != "attempt 3 of 4" {
 		t.Errorf("it is %s", got)
+	}
+	launcher.Spec.BackoffLimit = new(int32(math.MaxInt32))
+	if got := jobstate.CountAttempts(job, seen).Limit; got != math.MaxInt32 {
+		t.Errorf("the limit is %d", got)
 	}
 }
 
@@ -219,7 +225,7 @@ func TestFailedLauncherIsReplaced(t *testing.T) {
 		"the job has ended":                      {failed: 1, record: recordOf("1", "", ""), change: func(j *mpi.Job) { j.Recorded.Finish = &mpi.Finish{At: mpitest.Now} }},
 		"its time is not over":                   {deadline: new(int64(61)), failed: 1, record: recordOf("1", "", ""), replaced: true, next: [3]string{"1", "1", "0"}},
 		"its time is over":                       {deadline: new(int64(60)), failed: 1, record: recordOf("1", "", "")},
-		"the time of earlier Jobs counts":        {deadline: new(int64(90)), failed: 1, record: recordOf("1,2", "1", mpitest.Now.Add(-2*time.Minute).Format(time.RFC3339))},
+		"the time of earlier Jobs counts":        {deadline: new(int64(90)), failed: 1, has: map[string]string{mpi.AnnotationEarlierAttempts: "1"}, record: recordOf("1,2", "1", mpitest.Now.Add(-2*time.Minute).Format(time.RFC3339))},
 		"a hundred attempts did not count":       {failed: 101, has: map[string]string{mpi.AnnotationEarlierAttempts: "100"}, record: recordOf(hundred, "100", ""), pod: mpitest.LauncherPod(mpitest.Job(1), 0, corev1.PodFailed, evicted(mpitest.Now))},
 		"the record has more than an API allows": {failed: 101, has: map[string]string{mpi.AnnotationEarlierAttempts: "100"}, record: recordOf(hundred+",101,102", "100", "")},
 		"the record is nonsense":                 {failed: 1, record: recordOf("x,-1,,99999999999", "y", "z")},
@@ -325,6 +331,7 @@ func TestRecordOfNextJob(t *testing.T) {
 		"the Job was replaced": {map[string]string{mpi.AnnotationDisrupted: "1", mpi.AnnotationEarlierAttempts: "1"}, map[string]string{mpi.AnnotationDisrupted: "1", mpi.AnnotationEarlierAttempts: "1"}},
 		"then it was deleted":  {map[string]string{mpi.AnnotationDisrupted: "1,3", mpi.AnnotationEarlierAttempts: "2"}, map[string]string{mpi.AnnotationDisrupted: "1", mpi.AnnotationEarlierAttempts: "2"}},
 		"emptied before":       {map[string]string{mpi.AnnotationDisrupted: ""}, map[string]string{mpi.AnnotationDisrupted: ""}},
+		"nonsense":             {map[string]string{mpi.AnnotationEarlierAttempts: "y", mpi.AnnotationActiveSince: "z"}, map[string]string{mpi.AnnotationEarlierAttempts: "", mpi.AnnotationActiveSince: ""}},
 	} {
 		seen := jobstate.Observed{Now: mpitest.Now, Config: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: test.has}}}
 		record := jobstate.AttemptRecord(job, seen)
@@ -334,6 +341,45 @@ func TestRecordOfNextJob(t *testing.T) {
 		seen.Config.Annotations = record
 		if !jobstate.IsRecorded(job, seen) {
 			t.Errorf("%s: it is written again", name)
+		}
+	}
+}
+
+// TestTimeOfNextJob: the deadline continues from a recorded time that can be true, unless the job was put back meanwhile: then it starts
+// again, as when a Job is resumed.
+func TestTimeOfNextJob(t *testing.T) {
+	t.Parallel()
+	ago := func(minutes time.Duration) string {
+		return mpitest.Now.Add(-minutes * time.Minute).Format(time.RFC3339)
+	}
+	for name, test := range map[string]struct {
+		earlier, since string
+		change         func(*mpi.Job, *jobstate.Observed)
+		record         string
+		left           int64
+	}{
+		"it continues":         {earlier: "1", since: ago(10), record: ago(10), left: 3000},
+		"no Job was replaced":  {since: ago(10), left: 3600},
+		"before the job":       {earlier: "1", since: ago(31), left: 3600},
+		"in the future":        {earlier: "1", since: "9999-01-01T00:00:00Z", left: 3600},
+		"no time":              {earlier: "1", since: "soon", left: 3600},
+		"the gang is evicted":  {earlier: "1", since: ago(10), change: func(_ *mpi.Job, o *jobstate.Observed) { o.Gang = &jobstate.GangState{Evict: true} }, left: 3600},
+		"the job is suspended": {earlier: "1", since: ago(10), change: func(j *mpi.Job, _ *jobstate.Observed) { j.Lifecycle.Suspended = true }, left: 3600},
+	} {
+		job := mpitest.Job(1, func(j *mpi.Job) {
+			j.Created, j.Lifecycle.Deadline = mpitest.Now.Add(-30*time.Minute), new(int64(3600))
+		})
+		seen := jobstate.Observed{Now: mpitest.Now, Config: recordOf("", test.earlier, test.since)}
+		if test.change != nil {
+			test.change(&job, &seen)
+		}
+		record := jobstate.AttemptRecord(job, seen)
+		if got := record[mpi.AnnotationActiveSince]; got != test.record {
+			t.Errorf("%s: the record has %q, want %q", name, got, test.record)
+		}
+		seen.Config.Annotations = record
+		if left := *jobstate.RemainingDeadline(job, seen); left != test.left {
+			t.Errorf("%s: the next Job has %d seconds, want %d", name, left, test.left)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func finished(j mpi.Job, o Observed) *mpi.Finish {
 		return &mpi.Finish{Reason: o.Gang.failure(), Message: o.Gang.gaveUp(), At: o.Now}
 	case j.Lifecycle.Suspended:
 		return nil
-	case o.Launcher == nil && isOverdue(j, o):
+	case o.Launcher == nil && IsOverdue(j, o):
 		// No batch Job watches the time while the launcher's is replaced.
 		return &mpi.Finish{Reason: batchv1.JobReasonDeadlineExceeded, Message: "Job was active longer than specified deadline", At: o.Now}
 	}

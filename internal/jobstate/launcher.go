@@ -59,18 +59,28 @@ func launcherDone(o Observed) bool {
 // DeadlineFrom returns when the deadline of a job began to count (mpi.Lifecycle); zero if it does not count yet: the job is suspended, or
 // its launcher's Job has not started. It continues to count if that Job is replaced.
 func DeadlineFrom(j mpi.Job, o Observed) time.Time {
-	since, err := time.Parse(time.RFC3339, recorded(o, mpi.AnnotationActiveSince))
+	since := activeSince(j, o)
 	switch {
 	case j.Lifecycle.Suspended:
 		return time.Time{}
 	case !j.Lifecycle.DeadlineFrom.IsZero():
 		return j.Lifecycle.DeadlineFrom
-	case err == nil:
+	case !since.IsZero():
 		return since
 	case o.Launcher != nil && o.Launcher.Status.StartTime != nil:
 		return o.Launcher.Status.StartTime.Time
 	}
 	return time.Time{}
+}
+
+// activeSince returns the recorded time from which the deadline counts over several Jobs of the launcher, zero if there is none. Users can
+// write annotations: a time before the job or after now is none.
+func activeSince(j mpi.Job, o Observed) time.Time {
+	since, err := time.Parse(time.RFC3339, recorded(o, mpi.AnnotationActiveSince))
+	if err != nil || EarlierAttempts(o) == 0 || since.Before(j.Created) || since.After(o.Now) {
+		return time.Time{}
+	}
+	return since
 }
 
 // RemainingDeadline returns the activeDeadlineSeconds of a new or resumed Job of the launcher: what its earlier Jobs have left of the job's.
@@ -91,8 +101,8 @@ func OverdueIn(j mpi.Job, o Observed) time.Duration {
 	return max(time.Millisecond, from.Add(time.Duration(*j.Lifecycle.Deadline)*time.Second).Sub(o.Now))
 }
 
-// isOverdue reports whether the deadline of a job has passed.
-func isOverdue(j mpi.Job, o Observed) bool {
+// IsOverdue reports whether the deadline of a job has passed.
+func IsOverdue(j mpi.Job, o Observed) bool {
 	from := DeadlineFrom(j, o)
 	return j.Lifecycle.Deadline != nil && !from.IsZero() && o.Now.Sub(from) >= time.Duration(*j.Lifecycle.Deadline)*time.Second
 }

@@ -180,3 +180,38 @@ func TestResumedLauncherKeepsItsDeadline(t *testing.T) {
 		t.Errorf("the resumed Job has %d seconds", seconds)
 	}
 }
+
+// TestRecordIsWrittenOnce: annotations that others wrote, or with which the ConfigMap was created, are emptied, and then not applied again.
+func TestRecordIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	start(t, namespace)
+	_, pod := runs(t, namespace)
+	eventually(t, "others write the record", func() error {
+		config := get(t, namespace, "pi-config", &corev1.ConfigMap{})
+		config.Annotations = map[string]string{mpi.AnnotationDisrupted: "x", mpi.AnnotationEarlierAttempts: "y", mpi.AnnotationActiveSince: "2026-01-01T00:00:00Z"}
+		return api.Update(t.Context(), config)
+	})
+	emptied := func() error {
+		config := get(t, namespace, "pi-config", &corev1.ConfigMap{})
+		for _, name := range []string{mpi.AnnotationDisrupted, mpi.AnnotationEarlierAttempts, mpi.AnnotationActiveSince} {
+			if value := config.Annotations[name]; value != "" {
+				return fmt.Errorf("%s is %q", name, value)
+			}
+		}
+		return nil
+	}
+	eventually(t, "the record is emptied", emptied)
+	// Later changes keep it so.
+	setPhase(t, pod, corev1.PodPending)
+	setPhase(t, get(t, namespace, "pi-worker-0", &corev1.Pod{}), corev1.PodPending)
+	eventually(t, "the operator has seen that the worker no longer runs", func() error {
+		if script := get(t, namespace, "pi-config", &corev1.ConfigMap{}).Data[mpi.DiscoverHostsKey]; strings.Contains(script, "pi-worker-0") {
+			return fmt.Errorf("discover_hosts.sh is %q", script)
+		}
+		return nil
+	})
+	if err := emptied(); err != nil {
+		t.Error(err)
+	}
+}

@@ -100,18 +100,12 @@ func (f *Facts) StoppedByController() bool {
 	if finish := f.Outcome.Finish; finish != nil && (finish.Reason == codes.WorkerFailed || slices.Contains(endsOfJobs, finish.Reason)) {
 		return true
 	}
-	return f.timeIsOver() || f.Job.External && f.workerFailedFirst()
+	// The Job controller deletes the pod before the Job has a condition (k8s.io/kubernetes/pkg/controller/job).
+	return jobstate.IsOverdue(f.Job, f.Seen) || f.Job.External && f.workerFailedFirst()
 }
 
 // endsOfJobs are the reasons for which the operator or Kubeflow Trainer ends a job as a whole.
 var endsOfJobs = []string{codes.MPIJobEvicted, codes.GangTimeout, codes.DeadlineExceeded}
-
-// timeIsOver reports whether the launcher's Job was active for as long as the job's deadline allows. Its pod is then deleted before
-// the Job has a condition (k8s.io/kubernetes/pkg/controller/job).
-func (f *Facts) timeIsOver() bool {
-	job, deadline := f.Seen.Launcher, f.Job.Lifecycle.Deadline
-	return job != nil && deadline != nil && job.Status.StartTime != nil && f.Seen.Now.Sub(job.Status.StartTime.Time) >= time.Duration(*deadline)*time.Second
-}
 
 // workerFailedFirst reports whether a worker failed before the launcher was deleted. JobSet deletes the launcher's Job when that of
 // the workers has failed.

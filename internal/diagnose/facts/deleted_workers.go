@@ -8,6 +8,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podstatus"
 )
@@ -84,7 +85,7 @@ func (f *Facts) stoppedInTime() bool {
 	if job := f.Seen.WorkerJob; job != nil && ptr.Deref(job.Spec.Suspend, false) {
 		return true
 	}
-	return f.timeIsOver() || f.Outcome.Finish != nil && slices.Contains(endsOfJobs, f.Outcome.Finish.Reason)
+	return jobstate.IsOverdue(f.Job, f.Seen) || f.Outcome.Finish != nil && slices.Contains(endsOfJobs, f.Outcome.Finish.Reason)
 }
 
 // workers returns the workers' pods.
