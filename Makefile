@@ -213,7 +213,7 @@ e2e: $(if $(KUBECONFIG),,deploy $(if $(findstring rometheus,$(SUITE)),load-prome
 
 # Tests of docs/promises.md whose jobs can be placed in any way: in a queue, also with Kueue's TAS, and by PodGroups. With BRIEF=1, those are
 # left out that take long or need more than one image.
-EVERYWHERE := WorkerEvicted|TrainJobSurvivesEvictions|MPIJobIsIsolated|TrainJobIsIsolated|ConnectionReachesRanks|ConnectionReachesTrainJobsRanks|ResultsOutliveJob|TrainJobsResultsOutliveJob|LimitsAreKept|BadInputIsRefused|TrainerFaultsAreRefused|NFS|RDMANotOffered|AnyMPIWithoutSSHD|TrainJobAnyMPI|WhoDidIt|FailingProgram|TrainJobExplained|LogsStayWhenPodsAreGone|TrainJobsLogsStay|WholeLogsStayWhenTheJobIsGone|WholeLogsOfTrainJobsStay|DeletedMPIJobRunsAgain|DeletedTrainJobRunsAgain
+EVERYWHERE := WorkerEvicted|Drain|TrainJobSurvivesEvictions|MPIJobIsIsolated|TrainJobIsIsolated|ConnectionReachesRanks|ConnectionReachesTrainJobsRanks|ResultsOutliveJob|TrainJobsResultsOutliveJob|LimitsAreKept|BadInputIsRefused|TrainerFaultsAreRefused|NFS|RDMANotOffered|AnyMPIWithoutSSHD|TrainJobAnyMPI|WhoDidIt|FailingProgram|TrainJobExplained|LogsStayWhenPodsAreGone|TrainJobsLogsStay|WholeLogsStayWhenTheJobIsGone|WholeLogsOfTrainJobsStay|DeletedMPIJobRunsAgain|DeletedTrainJobRunsAgain
 LONG := NFS|AnyMPIWithoutSSHD|TrainJobAnyMPI|WholeLogsStayWhenTheJobIsGone|WholeLogsOfTrainJobsStay
 comma := ,
 space := $(subst ,, )
