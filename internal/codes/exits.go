@@ -179,6 +179,21 @@ var EndedAfterRanks = Entry{
 	},
 }
 
+// CtypesCrash is the first remedy for a segmentation fault of a program whose code in the command calls a library by ctypes.
+var CtypesCrash = []v1alpha1.Remedy{
+	{Text: "Declare restype and argtypes of each function that the program calls by ctypes: without them a pointer is cut to an int of 32 bits, and the next call that uses it crashes.", Action: "lib.malloc.restype = ctypes.c_void_p"},
+}
+
+// TimeLimitOver is the definition of ApplicationFailed for ranks that MPI's launcher ended at its time limit. It may use limitText, that limit.
+var TimeLimitOver = Entry{
+	Code: ApplicationFailed, Phase: v1alpha1.PhaseRunning, Strength: Ending, Traits: FollowsPodLoss, Settings: []string{"MPIEXEC_TIMEOUT"},
+	Summary: "MPI's launcher ended all ranks when its time limit{limitText} was over. The ranks did not fail.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Remove the time limit of the launcher's command (--timeout) or of its environment, or increase it.", Action: "{launcherTemplate}.spec.containers[0].command, env: MPIEXEC_TIMEOUT"},
+		{Text: "The deadline of a job is set here.", Action: "{deadlineField}"},
+	},
+}
+
 // ScriptStopped is EndedAfterRanks for a script with set -e in which a command follows mpirun that ends with 1 if it finds nothing, as grep does. It
 // may use line, its number in the script, script, the line, and program, that command.
 var ScriptStopped = Entry{

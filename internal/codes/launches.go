@@ -114,7 +114,7 @@ var InterfaceMissing = Entry{
 	Settings: []string{"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_oob_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE", "HYDRA_IFACE", "I_MPI_HYDRA_IFACE", "FI_TCP_IFACE", "FI_SOCKETS_IFACE"},
 	Summary:  "The pods have no network interface {interface|of the name that the command or the environment sets}.",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Remove the option, or name the pod network.", Action: "mpirun --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"},
+		{Text: "Remove the option that names it, or name the pod network.", Action: "mpirun --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"},
 		{Text: "It may also be set in the environment, or in the image.", Action: "env: OMPI_MCA_btl_tcp_if_include, OMPI_MCA_oob_tcp_if_include, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, HOROVOD_GLOO_IFACE"},
 		{Text: "See the interfaces of a worker.", Action: "kubectl -n {namespace} exec {worker} -- ls /sys/class/net"},
 	},

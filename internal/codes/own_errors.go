@@ -350,6 +350,21 @@ var (
 		{Text: "Write {file} in an init container, if container {container} writes it now: the containers of a pod start together, and volume {volume} may not have the file yet when the program starts.", Action: "{programTemplate}.spec.initContainers"},
 		{Text: "If {container} does not write it, check the path of {file}: it is on volume {volume}{mounted}, which is mounted at {folder}.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
 	}
+	// ReferredTooEarly are those for a reference to a variable that is defined after it. They may also use variable and meant, which refers to it.
+	ReferredTooEarly = []v1alpha1.Remedy{
+		{Text: "Move {variable} before {meant} in the list env: Kubernetes replaces $({variable}) only where {variable} is defined before.", Action: "{programTemplate}.spec.containers[0].env"},
+	}
+	// ReducedToRoot are the first for a wrong number in another rank than 0 of a program that reduces to one rank.
+	ReducedToRoot = []v1alpha1.Remedy{
+		{Text: "If the number is the result of MPI_Reduce, call MPI_Allreduce in its place, or MPI_Bcast after it: MPI_Reduce gives the result to the root only, and other ranks keep what their buffer had.", Action: "MPI_Allreduce"},
+	}
+	// NameOfProxy are those for a host name that is unknown while a variable names a proxy. They may also use variable, proxy, its host,
+	// variableField, the pod template that sets it, and service, the job's own domain.
+	NameOfProxy = []v1alpha1.Remedy{
+		{Text: "Check {proxy}, the proxy that {variable} names: with it, a program resolves the name of the proxy, and not of the host in its address. Correct or remove {variable}.", Action: "{variableField}.spec.containers[0].env"},
+		{Text: "For addresses in the cluster, such as those of the job's own pods, leave the proxy out.", Action: "env: NO_PROXY, no_proxy: localhost,.svc,.cluster.local,{service}"},
+		{Text: "If the program does not use the proxy, correct the host's name{address| in this address}, or create its Service."},
+	}
 	// MissingKey are those for such a file on a ConfigMap or Secret. They may also use object, its kind and name, and key.
 	MissingKey = []v1alpha1.Remedy{
 		{Text: "Check the keys of {mounted}, which are the files in {folder}: {key} is none of them, or the list items of the volume leaves it out.", Action: "kubectl -n {namespace} describe {object}"},

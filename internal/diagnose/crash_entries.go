@@ -2,6 +2,8 @@ package diagnose
 
 import (
 	"regexp"
+	"slices"
+	"strings"
 
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
@@ -30,5 +32,11 @@ func (p *input) crashEntry(entry codes.Entry) (as codes.Entry, shown []string) {
 			}
 		}
 	}
+	if strings.Contains(p.LauncherCommand(), "ctypes") || slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool { return slices.ContainsFunc(pod.Log.Lines, inCtypes.MatchString) }) {
+		entry.Remedies = slices.Concat(codes.CtypesCrash, entry.Remedies)[:min(MaxRemedies, len(entry.Remedies)+1)]
+	}
 	return entry, nil
 }
+
+// inCtypes is a line of faulthandler's stack in the module ctypes.
+var inCtypes = regexp.MustCompile(`^\s*File ".*/ctypes/`)

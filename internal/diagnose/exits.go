@@ -30,6 +30,9 @@ func firstEnds(p *input) []Finding {
 	var found []Finding
 	s := p.LauncherSummary()
 	isScript := s != nil && s.Code == agentapi.WindowsLineEnds
+	if f := p.timeLimitOver(); f != nil {
+		return []Finding{*f}
+	}
 	if f := p.rankEnd(); f != nil && !isScript {
 		found = append(found, *f)
 	} else if f := p.programMissing(); f != nil {
@@ -92,6 +95,25 @@ func (p *input) rankEnd() *Finding {
 	if figures["errorText"] == "" && f.Code == codes.ApplicationFailed && first.ExitCode == 1 && strings.HasPrefix(first.Program, "python") {
 		f.Remedies = append(f.Remedies, codes.SilentPython)
 	}
+	return &f
+}
+
+// timeLimitOver returns a finding for ranks that MPI's launcher ended at its own time limit, whatever their ends look like; nil if it reports none.
+func (p *input) timeLimitOver() *Finding {
+	launcher := p.FailedLauncher()
+	if launcher == nil {
+		return nil
+	}
+	line, limit := loglines.TimeLimit(launcher.Log.Lines)
+	if line == "" {
+		return nil
+	}
+	figures := map[string]string{}
+	if limit != "" {
+		figures["limitText"] = " of " + limit
+	}
+	f := p.findAs(codes.TimeLimitOver, []facts.Pod{*launcher}, figures, facts.LogLine(*launcher, line))
+	f.ExitCode = launcher.ExitCode()
 	return &f
 }
 

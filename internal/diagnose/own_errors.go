@@ -115,6 +115,10 @@ func (p *input) unknownError(entry codes.Entry, figures map[string]string) codes
 func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Remedy {
 	if found := unexpanded.FindStringSubmatch(causeText(figures)); found != nil {
 		figures["variable"] = found[1]
+		if user := p.referredTooEarly(found[1]); user != "" {
+			figures["meant"] = user
+			return codes.ReferredTooEarly
+		}
 		return codes.UnexpandedReference
 	}
 	if known := p.quotedWord(figures); known != nil {
@@ -147,6 +151,9 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		if address := addressIn(causeText(figures), figures["ownSource"]); address != "" {
 			figures["address"] = " in " + address
 		}
+		if p.usesProxy(figures) {
+			return codes.NameOfProxy
+		}
 	case "network":
 		figures["address"] = addressIn(causeText(figures), figures["ownSource"])
 		// A NetworkPolicy drops packets. What refuses a connection was reached.
@@ -160,6 +167,54 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		}
 	}
 	return p.nodeCause(kind, figures)
+}
+
+// referredTooEarly returns the variable of a pod template that refers to another one which the list env defines after it; "" if there is none.
+func (p *input) referredTooEarly(name string) string {
+	for _, role := range []mpi.Role{mpi.RoleWorker, mpi.RoleLauncher} {
+		for _, main := range first(p.Template(role).Containers) {
+			at := slices.IndexFunc(main.Env, func(v corev1.EnvVar) bool { return v.Name == name })
+			for i, variable := range main.Env {
+				if i < at && strings.Contains(variable.Value, "$("+name+")") {
+					return variable.Name
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// reduces matches calls that give their result to one rank only.
+var reduces = regexp.MustCompile(`\b(?:MPI_Reduce|[\w.]+\.[Rr]educe)\(`)
+
+// proxyVariables are the variables by which programs find a proxy for HTTP (urllib of Python, curl and Go).
+var proxyVariables = []string{"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}
+
+// calledOverHTTP matches errors of requests that a proxy may have got.
+var calledOverHTTP = regexp.MustCompile(`urlopen error|HTTPS?Connection|ProxyError|\bcurl: |\bwget: |https?://|proxy`)
+
+// usesProxy reports whether a request has failed in a job with a variable that names a proxy by a host name, and adds figures for it.
+func (p *input) usesProxy(figures map[string]string) bool {
+	if !calledOverHTTP.MatchString(causeText(figures) + figures["ownSource"]) {
+		return false
+	}
+	for _, name := range proxyVariables {
+		roles, value := p.setters(name)
+		if len(roles) == 0 {
+			continue
+		}
+		_, rest, hasScheme := strings.Cut(value, "://")
+		if !hasScheme {
+			rest = value
+		}
+		host, _, _ := strings.Cut(rest[strings.LastIndex(rest, "@")+1:], "/")
+		host, _, _ = strings.Cut(host, ":")
+		figures["variable"], figures["proxy"], figures["variableField"] = name, quotedText(host), p.field(roles[0])
+		_, figures["service"], _ = strings.Cut(p.firstHost(), ".")
+		figures["service"] = "." + figures["service"]
+		return host != ""
+	}
+	return false
 }
 
 // quotedWord returns the remedies for an error that quotes a word of the launcher's command which is not what was meant, and adds figures for it;
@@ -224,6 +279,9 @@ func (p *input) nodeCause(kind string, figures map[string]string) []v1alpha1.Rem
 	case "length":
 		if indexError.MatchString(causeText(figures)) && p.fewDevices(figures) {
 			return slices.Concat(codes.FewDevices, codes.OwnErrorOf(causeText(figures)).Remedies)
+		}
+		if rank := figures["rank"]; rank != "" && rank != "0" && reduces.MatchString(p.LauncherCommand()+figures["ownSource"]) {
+			return slices.Concat(codes.ReducedToRoot, codes.OwnErrorOf(causeText(figures)).Remedies)
 		}
 	case "license":
 		if p.Seen.Isolation != nil {

@@ -418,6 +418,21 @@ func TestOwnCauses(t *testing.T) {
 		"a variable of the launcher's script": {"[1,1]<stderr>:KeyError: 'DATA_DIR'", func(s *scene) {
 			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"sh", "-c", "export DATA_DIR=/data; mpirun train"}
 		}, "Let mpirun pass DATA_DIR on"},
+		"a reference to a later variable": {"[1,1]<stderr>:FileNotFoundError: [Errno 2] No such file or directory: '$(DATA_DIR)/train.txt'", func(s *scene) {
+			s.job.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TRAIN_FILE", Value: "$(DATA_DIR)/train.txt"}, {Name: "DATA_DIR", Value: "/data"}}
+		}, "Move DATA_DIR before TRAIN_FILE in the list env"},
+		"a name that a proxy has": {"[1,1]<stderr>:urllib.error.URLError: <urlopen error [Errno -2] Name or service not known>", func(s *scene) {
+			s.job.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "http_proxy", Value: "http://me:secret@proxy.corp.example:3128"}}
+		}, "Check proxy.corp.example, the proxy that http_proxy names"},
+		"a name of no request": {"Traceback (most recent call last):\n  File \"/a.py\", line 1, in <module>\nsocket.gaierror: [Errno -2] Name or service not known", func(s *scene) {
+			s.job.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "http_proxy", Value: "http://proxy.corp.example:3128"}}
+		}, "Correct the host's name"},
+		"a sum that only the root has": {"[1,1]<stderr>:ZeroDivisionError: float division by zero", func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "python3", "-c", "lib.MPI_Reduce(a, b)\nprint(1 / b)"}
+		}, "call MPI_Allreduce in its place"},
+		"a sum of rank 0": {"[1,0]<stderr>:ZeroDivisionError: float division by zero", func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "python3", "-c", "lib.MPI_Reduce(a, b)\nprint(1 / b)"}
+		}, "Check how the program divides"},
 		"a file of a sidecar": {"[1,1]<stderr>:FileNotFoundError: [Errno 2] No such file or directory: '/conf/train.txt'", func(s *scene) {
 			mounted(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})(s)
 			s.job.Workers.Template.Spec.InitContainers = []corev1.Container{
@@ -677,7 +692,7 @@ func TestRemediesForMessagesOfMPI(t *testing.T) {
 		"memory, with UCX": {"[1764350000.1] [pi-worker-0:42   :0]         cma_ep.c:87   UCX  ERROR process_vm_readv(pid=43 {0x7f00,131072}-->{0x7f01,131072}) returned -1: Operation not permitted", "single copy of UCX", "process_vm_readv(pid=43", "Let UCX exchange messages"},
 		"another message":  {ruler + "Buffers are too small." + ruler, "", "Buffers are too small", "one of MPI and not of the program"},
 		"after a summary":  {ruler + "The library attempted to open the following supporting CUDA libraries,\nbut each of them failed.  CUDA-aware support is disabled.\nlibcuda.so.1: cannot open shared object file: No such file or directory" + ruler + ruler + "Buffers are too small." + ruler, "", "Buffers are too small", "one of MPI and not of the program"},
-		"the time is over": {"[mpiexec@pi-launcher] APPLICATION TIMED OUT, TIMEOUT = 60s", "", "TIMED OUT", "Remove the time limit"},
+		"the time is over": {"[mpiexec@pi-launcher] APPLICATION TIMED OUT, TIMEOUT = 60s", "", "time limit of 60s was over", "Remove the time limit"},
 	} {
 		tried[test.kind] = true
 		found := failed(1, test.log).with(launcherLeft(agentapi.Summary{HostsExpected: 4, HostsReached: 4, RanksSeen: 8, ExitCode: new(int32(1))}, 1)).findings()

@@ -119,6 +119,9 @@ func inOptionsOf(implementation mpi.Implementation, action string) string {
 	if implementation != mpi.MPICH && implementation != mpi.IntelMPI || !strings.Contains(action, "mpirun ") {
 		return action
 	}
+	if strings.Contains(action, "_if_include eth0") {
+		return "mpiexec -iface eth0 <program>"
+	}
 	return passedOn.ReplaceAllStringFunc(action, func(option string) string {
 		name, value, hasValue := strings.Cut(strings.TrimPrefix(option, "-x "), "=")
 		if hasValue {

@@ -73,6 +73,9 @@ const preceding = 4
 // killedAfterwards reports whether a rank was killed because another one had exited with an error before, as the agent observed:
 // Intel MPI kills the others and only prints these.
 func (f *Facts) killedAfterwards(s Sign) bool {
+	if s.Code == codes.Killed && slices.ContainsFunc(s.Pods, func(pod Pod) bool { line, _ := loglines.TimeLimit(pod.Log.Lines); return line != "" }) {
+		return true
+	}
 	first, _ := f.FirstRank()
 	if s.Code == codes.Killed && first != nil && first.Signal == 9 && !first.OOM && f.KilledByMPI() {
 		return true

@@ -44,3 +44,28 @@ func hydraText(lines []string) *ErrorLine {
 
 // hydraConsequence are errors of Hydra that follow from the end of a process, and what is no error.
 var hydraConsequence = regexp.MustCompile(`callback returned error|assert \(!closed\) failed|[Ss]ending |Press Ctrl-C|Timeout set to|Launch arguments|error waiting for completion|process manager|forcing cleanup|unable to write data to proxy|unable to send signal|(?:write|read|connect|accept) error`)
+
+var (
+	// timeLimit is what launchers print when their time limit is over: Hydra (mpiexec/pmiserv_cb.c), and Open MPI (help-orterun.txt,
+	// help-prun.txt), which prints the limit on a line below.
+	timeLimit = regexp.MustCompile(`^\[mpiexec@[^\]]+\] APPLICATION TIMED OUT(?:, TIMEOUT = (\d+s))?|^The user-provided time limit for job execution has been reached`)
+	timeout   = regexp.MustCompile(`^\s*(?:MPIEXEC_TIMEOUT|Timeout):\s+(\d+ seconds)`)
+)
+
+// TimeLimit returns the line in which MPI's launcher reports that its time limit is over, and the limit if it names one; "" if there is none.
+func TimeLimit(lines []string) (line, limit string) {
+	for i, line := range lines {
+		found := timeLimit.FindStringSubmatch(line)
+		if found == nil {
+			continue
+		}
+		limit := found[1]
+		for _, next := range lines[i+1 : min(len(lines), i+4)] {
+			if named := timeout.FindStringSubmatch(next); named != nil && limit == "" {
+				limit = named[1]
+			}
+		}
+		return line, limit
+	}
+	return "", ""
+}
