@@ -67,7 +67,7 @@ func (p *input) rankEnd() *Finding {
 	if first == nil || first.OOM || first.Signal == 15 || first.Signal == 9 && (p.LostWorker() || p.aborts() || p.KilledByMPI()) {
 		return nil
 	}
-	figures := map[string]string{"rank": fmt.Sprint(first.Rank), "rankText": fmt.Sprintf(" in rank %d (%s)", first.Rank, first.Program)}
+	figures := map[string]string{"rank": fmt.Sprint(first.Rank), "rankText": " in " + rankName(*first)}
 	code := cmp.Or(facts.CodeOfSignal(first.Signal), facts.CodeOfCrash(first.ExitCode))
 	if code == "" {
 		code = codes.ApplicationFailed
@@ -79,7 +79,7 @@ func (p *input) rankEnd() *Finding {
 	if host == nil {
 		host = &teller
 	}
-	evidence := []string{fmt.Sprintf("Agent: rank %d (%s) ended first, exit code %d.", first.Rank, first.Program, first.ExitCode)}
+	evidence := []string{fmt.Sprintf("Agent: %s ended first, exit code %d.", rankName(*first), first.ExitCode)}
 	words := p.words(figures)
 	if launcher := p.Launcher(); len(words) == 0 && launcher != nil && code == codes.ApplicationFailed {
 		words = facts.LastLinesOf(*launcher, figures["rank"])
@@ -96,6 +96,11 @@ func (p *input) rankEnd() *Finding {
 		f.Remedies = append(f.Remedies, codes.SilentPython)
 	}
 	return &f
+}
+
+// rankName names a rank with its program, such as "rank 1 (python3)". The program of a rank that was not observed is unknown.
+func rankName(end agentapi.RankEnd) string {
+	return fmt.Sprintf("rank %d", end.Rank) + asAside(end.Program)
 }
 
 // timeLimitOver returns a finding for ranks that MPI's launcher ended at its own time limit, whatever their ends look like; nil if it reports none.
@@ -137,7 +142,7 @@ func unnoticed(p *input) []Finding {
 	if mpi.PipesRanks(p.LauncherCommand()) {
 		entry.Remedies = codes.LostInPipe
 	}
-	evidence := fmt.Sprintf("Agent: rank %d (%s) ended first, exit code %d; the launcher's command ended with 0.", first.Rank, first.Program, first.ExitCode)
+	evidence := fmt.Sprintf("Agent: %s ended first, exit code %d; the launcher's command ended with 0.", rankName(*first), first.ExitCode)
 	f := p.findAs(entry, pods, figures, append([]string{evidence}, words...)...)
 	f.ExitCode = &first.ExitCode
 	return []Finding{f}
@@ -184,7 +189,7 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 		evidence = append(evidence, "Kubernetes: "+end.Message)
 	}
 	if first, _ := p.FirstRank(); pod.Role == mpi.RoleLauncher && first != nil && first.Signal == 9 && p.KilledByMPI() {
-		evidence = append(evidence, fmt.Sprintf("Agent: rank %d (%s) was killed when MPI ended the ranks because of this.", first.Rank, first.Program))
+		evidence = append(evidence, fmt.Sprintf("Agent: %s was killed when MPI ended the ranks because of this.", rankName(*first)))
 	}
 	if what == "container" {
 		evidence = append(evidence, p.words(figures)...)

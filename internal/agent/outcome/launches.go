@@ -145,8 +145,10 @@ func (l *Launch) missed(code int) (agentapi.RankEnd, bool) {
 	if len(l.Failed) == 0 || l.Tolerant || code <= 0 {
 		return agentapi.RankEnd{}, false
 	}
+	// signal(7)
+	const lastSignal = 64
 	end := agentapi.RankEnd{Of: l.Failed[0].Of, ExitCode: int32(code)}
-	if code > 128 {
+	if code > 128 && code <= 128+lastSignal {
 		end.Signal = int32(code - 128)
 	}
 	present := map[int32]bool{}

@@ -130,6 +130,7 @@ func TestMissedRank(t *testing.T) {
 		"the second of two":        {failed: ended(15, 2, 0), code: 7, want: agentapi.RankEnd{Rank: 1, Of: 2, ExitCode: 7}},
 		"the first of four":        {failed: ended(9, 4, 3, 1, 2), code: 1, want: agentapi.RankEnd{Rank: 0, Of: 4, ExitCode: 1}},
 		"a crash":                  {failed: ended(15, 2, 0), code: 139, want: agentapi.RankEnd{Rank: 1, Of: 2, ExitCode: 139, Signal: 11}},
+		"no signal":                {failed: ended(15, 2, 0), code: 255, want: agentapi.RankEnd{Rank: 1, Of: 2, ExitCode: 255}},
 		"one of two":               {failed: ended(15, 3, 0), code: 7},
 		"another one failed":       {failed: ended(11, 2, 0), code: 7},
 		"the launcher was stopped": {failed: ended(15, 2, 0), code: 143},
