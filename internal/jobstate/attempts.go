@@ -16,6 +16,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podstatus"
+	"opendatahub.io/mpijob/internal/times"
 )
 
 // defaultBackoffLimit is that of batch Jobs.
@@ -305,17 +306,24 @@ func isDisrupted(seen Observed) bool {
 	return removed(latest) || slices.ContainsFunc(seen.Workers, func(w Worker) bool { return removed(w.Pod) })
 }
 
-// attemptStart returns when the latest attempt in a launcher's pod started, or the pod was created if none has.
+// attemptStart returns when the latest attempt in a launcher's pod started, or the pod was created if none has. A restart of any container is
+// an attempt (see CountAttempts).
 func attemptStart(pod *corev1.Pod) time.Time {
-	if start := podstatus.LatestStart(pod); !start.IsZero() {
-		return start
-	}
+	latest := pod.CreationTimestamp.Time
 	for _, c := range pod.Status.ContainerStatuses {
-		if ended := c.LastTerminationState.Terminated; ended != nil && !ended.StartedAt.IsZero() {
-			return ended.StartedAt.Time
+		switch ended := c.LastTerminationState.Terminated; {
+		case c.State.Running != nil:
+			latest = times.Later(latest, c.State.Running.StartedAt.Time)
+		case c.State.Terminated != nil:
+			latest = times.Later(latest, c.State.Terminated.StartedAt.Time)
+		case ended != nil && podstatus.ObstacleOf(c) == podstatus.NoObstacle:
+			// The container of the next attempt is being created.
+			latest = times.Later(latest, ended.FinishedAt.Time)
+		case ended != nil:
+			latest = times.Later(latest, ended.StartedAt.Time)
 		}
 	}
-	return pod.CreationTimestamp.Time
+	return latest
 }
 
 // restartsInPlace reports whether the launcher's container is started again in its pod.

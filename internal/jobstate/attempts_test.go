@@ -72,6 +72,23 @@ func TestForgive(t *testing.T) {
 			}}
 		}
 	}
+	// The container of the next attempt is being created.
+	isCreated := func(p *corev1.Pod) {
+		backsOff(mpitest.Now.Add(-time.Hour))(p)
+		p.CreationTimestamp = metav1.NewTime(mpitest.Now.Add(-time.Hour))
+		c := &p.Status.ContainerStatuses[0]
+		c.State.Waiting.Reason, c.LastTerminationState.Terminated.FinishedAt = "ContainerCreating", metav1.NewTime(mpitest.Now.Add(time.Second))
+	}
+	// A container beside the program's runs longer.
+	isRestarted := func(p *corev1.Pod) {
+		p.CreationTimestamp = metav1.NewTime(mpitest.Now.Add(-time.Hour))
+		since := func(at time.Time) corev1.ContainerState {
+			return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at)}}
+		}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{
+			{Name: "logger", State: since(mpitest.Now.Add(-time.Hour))}, {Name: "main", RestartCount: 1, State: since(mpitest.Now.Add(time.Second))},
+		}
+	}
 	pending := func(*corev1.Pod) {}
 	tests := map[string]struct {
 		policy           corev1.RestartPolicy
@@ -106,9 +123,11 @@ func TestForgive(t *testing.T) {
 		"after an earlier Job":            {policy: never, worker: preempted, recorded: "1", earlier: "1", disrupted: "2", raised: 1},
 		"the next pod is pending":         {policy: never, limit: 1, recorded: "1", listed: "1", seen: failedBefore(pending)},
 		"the next pod starts while a worker that is drained still ends": {policy: never, limit: 1, worker: preempted, recorded: "1", listed: "1", seen: failedBefore(pending)},
-		"the next pod crashes":                  {policy: corev1.RestartPolicyOnFailure, limit: 3, worker: preempted, recorded: "1", listed: "1", seen: failedBefore(backsOff(mpitest.Now.Add(time.Minute)))},
-		"crashed since a worker is preempted":   {policy: corev1.RestartPolicyOnFailure, limit: 3, worker: preempted, launcher: backsOff(mpitest.Now.Add(-time.Minute)), disrupted: "2", raised: 4},
-		"crashed before a worker was preempted": {policy: corev1.RestartPolicyOnFailure, limit: 3, worker: removed("EvictionByEvictionAPI", mpitest.Now.Add(-time.Hour)), launcher: backsOff(mpitest.Now.Add(-time.Minute))},
+		"the next pod crashes":                             {policy: corev1.RestartPolicyOnFailure, limit: 3, worker: preempted, recorded: "1", listed: "1", seen: failedBefore(backsOff(mpitest.Now.Add(time.Minute)))},
+		"created again after a drain":                      {policy: corev1.RestartPolicyOnFailure, limit: 3, worker: preempted, recorded: "1", listed: "1", launcher: isCreated},
+		"restarted beside another container after a drain": {policy: corev1.RestartPolicyOnFailure, limit: 3, worker: preempted, recorded: "1", listed: "1", launcher: isRestarted},
+		"crashed since a worker is preempted":              {policy: corev1.RestartPolicyOnFailure, limit: 3, worker: preempted, launcher: backsOff(mpitest.Now.Add(-time.Minute)), disrupted: "2", raised: 4},
+		"crashed before a worker was preempted":            {policy: corev1.RestartPolicyOnFailure, limit: 3, worker: removed("EvictionByEvictionAPI", mpitest.Now.Add(-time.Hour)), launcher: backsOff(mpitest.Now.Add(-time.Minute))},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
