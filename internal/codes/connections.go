@@ -206,7 +206,7 @@ var DaemonWithoutCores = Entry{
 	Code: TooFewCores, Phase: v1alpha1.PhaseInitializing,
 	Summary: "MPI's helper on {host|a worker} ended before it started a rank: {setting} asks for {perRank} for each rank, and {available}.",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Remove {setting}, or ask for no more cores per rank than there are, such as PE=1. Ranks are not bound without it.", Action: "mpirun <program>"},
+		{Text: "Remove {setting}, or ask for no more cores per rank than there are, such as PE=1. Without it and --bind-to, ranks are not bound, and the container's CPU limit applies anyway.", Action: "mpirun --map-by slot <program>"},
 		{Text: "For threads in each rank, request the CPUs and set the number of threads.", Action: "{workerTemplate}.spec.containers[0].resources.requests.cpu, env: OMP_NUM_THREADS"},
 	},
 }

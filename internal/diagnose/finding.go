@@ -41,7 +41,7 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 	switch {
 	case entry.Code == codes.BusError || entry.Summary == codes.NCCLSharedMemory.Summary:
 		entry = p.sharedMemory(entry, pods, values)
-	case entry.Code == codes.TooFewCores:
+	case entry.Code == codes.TooFewCores && entry.Summary != codes.DaemonWithoutCores.Summary:
 		if option := p.bindingOption(); option != "" {
 			values["option"], entry.Remedies = option, slices.Concat([]v1alpha1.Remedy{codes.BindingOption}, entry.Remedies[1:])
 		}

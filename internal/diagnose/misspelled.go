@@ -40,9 +40,11 @@ func (p *input) misspelledVariable(figures map[string]string) []v1alpha1.Remedy 
 	return nil
 }
 
-// readsVariable is how a program reads an environment variable, and shellVariable how shells report one that is not set.
+// readsVariable is how a program reads an environment variable, ofOS the module of Python in which os.environ raises, and shellVariable how shells
+// report one that is not set.
 var (
 	readsVariable = regexp.MustCompile(`\b(?:environ|getenv|ENV)\b`)
+	ofOS          = regexp.MustCompile(`^<frozen os>$|/os\.py$`)
 	shellVariable = regexp.MustCompile(`unbound variable|parameter (?:null or )?not set|(?i:environment variable|env var)|\b(?:is|was) not set`)
 )
 
@@ -73,7 +75,7 @@ func (p *input) unsetVariable(figures map[string]string) []v1alpha1.Remedy {
 		return codes.VariableOfCommand
 	}
 	figures["assign"] = "Set " + name
-	if text := causeText(figures); !shellVariable.MatchString(text) && !readsVariable.MatchString(figures["ownSource"]) {
+	if text := causeText(figures); !shellVariable.MatchString(text) && !readsVariable.MatchString(figures["ownSource"]) && !ofOS.MatchString(figures["raisedIn"]) {
 		figures["assign"] = fmt.Sprintf("If %s is an environment variable, set it", name)
 	}
 	if names := namesOf(main[0].Env); len(names) > 0 {

@@ -409,6 +409,7 @@ func TestOwnCauses(t *testing.T) {
 		"a variable of none, among others": {"[1,1]<stderr>:Traceback (most recent call last):\n[1,1]<stderr>:  File \"/app/a.py\", line 5, in <module>\n[1,1]<stderr>:    data = os.environ[\"DATA_DIR\"]\n[1,1]<stderr>:           ~~~~~~~~~~^^^^^^^^^^^^\n[1,1]<stderr>:  File \"<frozen os>\", line 679, in __getitem__\n[1,1]<stderr>:KeyError: 'DATA_DIR'", func(s *scene) {
 			s.job.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OMP_NUM_THREADS", Value: "1"}}
 		}, "Set DATA_DIR: no pod template sets DATA_DIR, and that of the worker sets only OMP_NUM_THREADS."},
+		"a variable that os.environ lacks":  {"Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\n  File \"<frozen os>\", line 679, in __getitem__\nKeyError: 'DATA'", func(*scene) {}, "Set DATA: no pod template"},
 		"a variable that a program reports": {"RuntimeError: DATA_DIR is not set", func(*scene) {}, "Set DATA_DIR: no pod template"},
 		"a variable that a program names":   {"RuntimeError: environment variable 'data_dir' is not defined", func(*scene) {}, "Set data_dir: no pod template"},
 		"a variable that a script requires": {"run.sh: line 3: DATA_DIR: parameter null or not set", func(*scene) {}, "Set DATA_DIR: no pod template"},

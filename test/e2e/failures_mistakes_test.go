@@ -100,7 +100,7 @@ func startMistakes() []failure {
 		{
 			// Each rank of the four asks for 64 cores.
 			name: "ranks bound to more cores than a node has", ranks: 4, provoke: made([]string{"mpirun", "--bind-to", "core", "--map-by", "slot:PE=64", "-np", "4", "hostname"}),
-			want: explanation{code: codes.DaemonsNotStarted, pod: "job-worker-", summary: "ended before it started a rank", remedy: "Check how the command maps and binds ranks"},
+			want: explanation{code: codes.TooFewCores, pod: "job-worker-", summary: "--map-by slot:PE=64 asks for 64 cores for each rank", remedy: "Remove --map-by slot:PE=64"},
 		},
 		{
 			name: "more on the local disk than allowed", ranks: 4, provoke: made(mpirun("sh", "-c", "head -c 100M /dev/zero >/tmp/scratch-$OMPI_COMM_WORLD_RANK && exec ranks --sleep 600"), workers(func(c *corev1.Container) {
@@ -148,8 +148,8 @@ if comm.Get_rank() == 1:
     comm.Send(bytearray(64), dest=2)
 if comm.Get_rank() == 2:
     comm.Recv(bytearray(8), source=1)
-comm.Barrier()`)), want: own("MPI_ERR_TRUNCATE", 1).advises("Correct the arguments of this MPI call")},
-		{name: "variable not set", ranks: 4, provoke: made(script("import os; os.environ['DATA']")), want: own("KeyError: 'DATA'", 1).advises("If DATA is an environment variable")},
+comm.Barrier()`)), want: own("MPI_ERR_TRUNCATE", 1).advises("the same count and datatype on all ranks")},
+		{name: "variable not set", ranks: 4, provoke: made(script("import os; os.environ['DATA']")), want: own("KeyError: 'DATA'", 1).advises("Set DATA: no pod template sets DATA")},
 		{name: "server that refuses connections", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')")), want: own("Connection refused", 1).advises("Check that a program listens")},
 		{name: "disk full", ranks: 4, provoke: made(script("open('/data/model.pt', 'wb').write(bytes(1 << 24))"), mounts(kubeflow.MPIReplicaTypeWorker, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
 			Medium: corev1.StorageMediumMemory, SizeLimit: resource.NewQuantity(1<<22, resource.BinarySI),
