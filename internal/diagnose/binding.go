@@ -92,8 +92,8 @@ func coresText(n int) string {
 // coresPerRank matches how options of mpirun, or the mapping of a variable, ask for several cores for each rank.
 var coresPerRank = regexp.MustCompile(`(?i)--?map-by[ =](?:[^\s'"]*[:,])?pe=(\d+)[^\s'"]*|--?cpus-per-(?:proc|rank)[ =](\d+)|^(?:[^\s'"]*[:,])?pe=(\d+)`)
 
-// lacksCores reports whether the command or a variable asks for more cores for each rank than the largest node has, or than a worker may use if
-// the nodes are unknown. It adds figures for that.
+// lacksCores reports whether the command or a variable asks for more cores for each rank than the largest node has, or than the limit or request of a
+// worker if the nodes are unknown. It adds figures for that.
 func (p *input) lacksCores(figures map[string]string) bool {
 	setting, perRank := p.askedCores()
 	if perRank < 2 {
@@ -105,8 +105,12 @@ func (p *input) lacksCores(figures map[string]string) bool {
 		return perRank > most
 	}
 	for _, main := range first(p.Template(mpi.RoleWorker).Containers) {
-		if limit := main.Resources.Limits[corev1.ResourceCPU]; !limit.IsZero() && int64(perRank) > limit.Value() {
-			figures["available"] = fmt.Sprintf("the CPU limit of a worker is %s", limit.String())
+		what, cpus := "limit", main.Resources.Limits[corev1.ResourceCPU]
+		if cpus.IsZero() {
+			what, cpus = "request", main.Resources.Requests[corev1.ResourceCPU]
+		}
+		if !cpus.IsZero() && int64(perRank) > cpus.Value() {
+			figures["available"] = fmt.Sprintf("the CPU %s of a worker is %s", what, cpus.String())
 			return true
 		}
 	}

@@ -41,10 +41,8 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 	switch {
 	case entry.Code == codes.BusError || entry.Summary == codes.NCCLSharedMemory.Summary:
 		entry = p.sharedMemory(entry, pods, values)
-	case entry.Code == codes.TooFewCores && entry.Summary != codes.DaemonWithoutCores.Summary:
-		if option := p.bindingOption(); option != "" {
-			values["option"], entry.Remedies = option, slices.Concat([]v1alpha1.Remedy{codes.BindingOption}, entry.Remedies[1:])
-		}
+	case entry.Code == codes.TooFewCores:
+		entry = p.withoutBinding(entry, values)
 	case entry.Code == codes.MoreSlotsThanGPUs || entry.Code == codes.WrongGPU:
 		entry = p.deviceEntry(entry, values)
 	case entry.Code == codes.SegmentationFault:
@@ -106,6 +104,15 @@ func (p *input) sharedMemory(entry codes.Entry, pods []facts.Pod, figures map[st
 				entry = entry.WithUnlimitedShm()
 			}
 		}
+	}
+	return entry
+}
+
+// withoutBinding returns the definition of TooFewCores with the remedy to remove the option of the command that binds or maps ranks, unless it
+// names that already.
+func (p *input) withoutBinding(entry codes.Entry, figures map[string]string) codes.Entry {
+	if option := p.bindingOption(); option != "" && entry.Summary != codes.DaemonWithoutCores.Summary {
+		figures["option"], entry.Remedies = option, slices.Concat([]v1alpha1.Remedy{codes.BindingOption}, entry.Remedies[1:])
 	}
 	return entry
 }
