@@ -257,49 +257,6 @@ func (p *input) outsideMPI(launcher facts.Pod, figures map[string]string) (entry
 	return entry, observed
 }
 
-var (
-	// searching matches a command that ends with 1, and prints nothing, if it finds nothing or no difference (POSIX).
-	searching = regexp.MustCompile(`(?:^|[\s;(])([efz]?grep|pgrep|diff|cmp)\s[^|]*(?:\)"?)?\s*$`)
-	// endsOnError is how a shell ends a script at the first error, as an option or in the script.
-	endsOnError = regexp.MustCompile(`(?m)^\s*set\s+-\w*e|^-\w*e`)
-	// isCondition matches lines in which set -e has no effect.
-	isCondition = regexp.MustCompile(`^\s*(?:if|elif|while|until|!)\s|\|\||&&\s*\S|^\s*#`)
-)
-
-// afterRanks returns the definition for a command that failed with 1 after MPI had succeeded: if it is a script with set -e in which one line
-// after the last mpirun can fail in silence, with figures for that line.
-func (p *input) afterRanks(launcher facts.Pod, figures map[string]string) codes.Entry {
-	script, at := p.silentLine()
-	if script == "" || launcher.ExitCode() == nil || *launcher.ExitCode() != 1 || loglines.FirstError(launcher.Log.Lines) != nil || loglines.LastTraced(launcher.Log.Lines) != "" {
-		return codes.EndedAfterRanks
-	}
-	figures["line"], figures["script"], figures["program"] = strconv.Itoa(at), quotedText(script), searching.FindStringSubmatch(script)[1]
-	return codes.ScriptStopped
-}
-
-// silentLine returns the only line of the launcher's script after its last mpirun that ends with 1 if it finds nothing, where set -e ends the
-// script, and its number from 1; "" if there is none, or several.
-func (p *input) silentLine() (script string, number int) {
-	for _, main := range first(p.Template(mpi.RoleLauncher).Containers) {
-		words := slices.Concat(main.Command, main.Args)
-		if len(words) < 3 || !shellOption.MatchString(words[1]) || !endsOnError.MatchString(words[1]) && !endsOnError.MatchString(words[2]) {
-			continue
-		}
-		for i, line := range strings.Split(words[2], "\n") {
-			switch {
-			case startsRanks.MatchString(line):
-				script, number = "", 0
-			case isCondition.MatchString(line) || !searching.MatchString(line):
-			case script != "":
-				return "", 0
-			default:
-				script, number = strings.TrimSpace(line), i+1
-			}
-		}
-	}
-	return script, number
-}
-
 // aborts reports whether a rank has called MPI_Abort.
 func (p *input) aborts() bool {
 	return slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool { return slices.ContainsFunc(pod.Log.Lines, loglines.Abort.MatchString) })

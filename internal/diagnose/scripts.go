@@ -1,0 +1,96 @@
+package diagnose
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/diagnose/loglines"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
+)
+
+var (
+	// silentSearch matches a line with nothing but a command that ends with 1, and reports no error, if it finds nothing or a difference (POSIX), or
+	// nothing but an assignment of its output.
+	silentSearch = regexp.MustCompile("^(?:" + search + "|\\w+=(?:\\$\\(" + search + "\\)|\"\\$\\(" + search + "\\)\"))$")
+	// errExit matches how a script turns on or off that the shell ends at the first error.
+	errExit = regexp.MustCompile(`(?:^|;)\s*set\s+([-+])(?:\w*e\w*|\w*o\s+errexit)(?:[\s;]|$)`)
+	// unfinished matches a line whose command goes on in the next line, or is a condition there.
+	unfinished = regexp.MustCompile(`(?:\\|\||&&|\(|\{|^(?:if|elif|while|until|!))$`)
+)
+
+// search is such a command without operators of the shell.
+const search = "([efz]?grep|diff|cmp)\\s+[^\\s|;&#()`][^|;&#()`]*"
+
+// afterRanks returns the definition for a command that failed with 1 after MPI had succeeded: if it is a script with set -e in which one line
+// after the last mpirun can fail in silence, with figures for that line.
+func (p *input) afterRanks(launcher facts.Pod, figures map[string]string) codes.Entry {
+	line := p.silentLine()
+	if line == nil || launcher.ExitCode() == nil || *launcher.ExitCode() != 1 || loglines.FirstError(launcher.Log.Lines) != nil || loglines.LastTraced(launcher.Log.Lines) != "" {
+		return codes.EndedAfterRanks
+	}
+	const most = 200
+	text := phrase.Cut(phrase.OneLine(line.text), most)
+	figures["line"], figures["script"], figures["program"], figures["result"] = strconv.Itoa(line.number), text, line.program, "it finds nothing"
+	if line.program == "diff" || line.program == "cmp" {
+		figures["result"] = "the files differ"
+	}
+	entry := codes.ScriptStopped
+	if text != line.text {
+		entry.Remedies = slices.Clone(entry.Remedies)
+		entry.Remedies[0].Action = ""
+	}
+	return entry
+}
+
+// scriptLine is a line of a script with a number from 1, and the program that it calls.
+type scriptLine struct {
+	text, program string
+	number        int
+}
+
+// silentLine returns the only line of the launcher's script after its last mpirun that ends with 1 if it finds nothing, where set -e ends the
+// script; nil if there is none, or several.
+func (p *input) silentLine() *scriptLine {
+	for _, main := range first(p.Template(mpi.RoleLauncher).Containers) {
+		words := slices.Concat(main.Command, main.Args)
+		if len(words) >= 3 && strings.HasSuffix(path.Base(words[0]), "sh") && shellOption.MatchString(words[1]) {
+			return silentLineOf(words[2], strings.Contains(words[1], "e"))
+		}
+	}
+	return nil
+}
+
+// silentLineOf is silentLine for a script. It returns nil for a script with functions or texts of several lines, whose lines may not run.
+func silentLineOf(script string, endsOnError bool) (found *scriptLine) {
+	if strings.Contains(script, "<<") || strings.Contains(script, "()") {
+		return nil
+	}
+	before := ""
+	for i, text := range strings.Split(script, "\n") {
+		text = strings.TrimSpace(text)
+		if strings.Count(text, `"`)%2 != 0 || strings.Count(text, "'")%2 != 0 {
+			return nil
+		}
+		if set := errExit.FindStringSubmatch(text); set != nil {
+			endsOnError = set[1] == "-"
+		}
+		match := silentSearch.FindStringSubmatch(text)
+		switch {
+		case startsRanks.MatchString(text):
+			found = nil
+		case match == nil || !endsOnError || unfinished.MatchString(before) || unfinished.MatchString(text):
+		case found != nil:
+			return nil
+		default:
+			found = &scriptLine{text: text, program: strings.Join(match[1:], ""), number: i + 1}
+		}
+		before = text
+	}
+	return found
+}
