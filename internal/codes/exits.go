@@ -195,12 +195,12 @@ var TimeLimitOver = Entry{
 }
 
 // ScriptStopped is EndedAfterRanks for a script with set -e in which a command follows mpirun that ends with 1 if it finds nothing, as grep does. It
-// may use line, its number in the script, script, the line, program, that command, and result, with which it ends with 1.
+// may use line, its number in the script, script, the line, program, that command, and reason, why it ends with 1.
 var ScriptStopped = Entry{
 	Code: ApplicationFailed, Phase: v1alpha1.PhaseRunning, Strength: Ending, Traits: FollowsPodLoss,
 	Summary: "The launcher's command failed{codeText} after its MPI program had succeeded, probably in line {line} of its script ({script}).",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Add || true to line {line}, if its result is no error: {program} ends with exit code 1 and no error message if {result}, and set -e then ends the script. The lines after it did not run.", Action: "{script} || true"},
+		{Text: "Add || true to line {line}, if its result is no error: {program} ends with exit code 1 and no error message if {reason}, and set -e then ends the script. The lines after it did not run.", Action: "{script} || true"},
 		{Text: "If it is another line, let the shell print each command before it runs.", Action: "command: [sh, -exc, ...]"},
 	},
 }

@@ -36,9 +36,9 @@ func (p *input) afterRanks(launcher facts.Pod, figures map[string]string) codes.
 	}
 	const most = 200
 	text := phrase.Cut(phrase.OneLine(line.text), most)
-	figures["line"], figures["script"], figures["program"], figures["result"] = strconv.Itoa(line.number), text, line.program, "it finds nothing"
+	figures["line"], figures["script"], figures["program"], figures["reason"] = strconv.Itoa(line.number), text, line.program, "it finds nothing"
 	if line.program == "diff" || line.program == "cmp" {
-		figures["result"] = "the files differ"
+		figures["reason"] = "the files differ"
 	}
 	entry := codes.ScriptStopped
 	if text != line.text {
