@@ -316,7 +316,7 @@ const (
 	WindowsLineEnds Code = "WindowsLineEnds"
 )
 
-// UnknownFormat says what a program is that the kernel does not execute because it does not know its format (ENOEXEC of execve(2)).
+// UnknownFormat describes a program that the kernel does not execute because it does not know its format (ENOEXEC of execve(2)).
 const UnknownFormat = "it is a script whose first line is not #! and an interpreter, such as #!/bin/sh, or a program for another CPU architecture"
 
 // HostTrouble describes a host that the launcher could not use.

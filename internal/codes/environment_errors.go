@@ -2,6 +2,7 @@ package codes
 
 import (
 	"regexp"
+	"strings"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 )
@@ -131,6 +132,44 @@ var environmentErrors = []OwnError{
 func missingVariable(name string) *regexp.Regexp {
 	return regexp.MustCompile(`KeyError: ['"]` + name + `['"]|\b` + name + `: (?:unbound variable|parameter not set)`)
 }
+
+const (
+	// nameOfVariable is a name as those of environment variables mostly are, in capitals or with an underscore, and no word of a sentence.
+	nameOfVariable = `([A-Z][A-Z0-9_]+|\w*_\w*)`
+	// wordOfVariable is what messages call an environment variable.
+	wordOfVariable = `(?i:env(?:ironment)? ?var(?:iable)?s?)`
+	// lack is how they report that it is missing, after its name.
+	lack = `(?:(?:is |are |was |were |has |have )?(?:not (?:been )?(?:set|defined|found)|undefined|unset|missing|required)|expected, but not set|must be (?:set|defined))\b`
+)
+
+// unsetVariable is an error for an environment variable that is not set: those of Python and of shells, and what programs write. Its groups are the
+// name. A name alone may be that of a setting or a macro: it counts only at the end of a clause.
+var unsetVariable = regexp.MustCompile(`KeyError: ['"]([A-Z][A-Z0-9_]+)['"]` +
+	`|(?:^|[\s:])([A-Za-z_]\w*): (?:unbound variable|parameter (?:null or )?not set)` +
+	`|\b` + nameOfVariable + "['\"`]?:? " + wordOfVariable + ` ` + lack +
+	`|` + wordOfVariable + ":? (?:['\"`](\\w+)['\"`]|\\$?" + nameOfVariable + `\b) ` + lack +
+	`|` + wordOfVariable + ` (?:is |are |was |were )?(?:not (?:set|defined|found)|undefined|unset|missing|required): ['"]?` + nameOfVariable + `\b` +
+	`|(?i:missing) (?:required )?` + wordOfVariable + `:? ['"]?` + nameOfVariable + `\b` +
+	"|(?:^|[\\s'\"`$:(])([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)['\"`]? (?:(?:is|was) (?:not set|unset)|must be set)(?:$|[.,;:!)]| and | but )")
+
+// noName matches words of a sentence in capitals.
+var noName = regexp.MustCompile(`^(?:A|AN|ARE|FOLLOWING|HAS|HAVE|IS|MISSING|MUST|NAMES?|NOT|OF|REQUIRED|THE|THIS|WAS|WERE)$`)
+
+// FindUnsetVariable returns the variable that an error names as not set, and whether the error calls it an environment variable, or a shell reports it; "" if
+// it names none.
+func FindUnsetVariable(text string) (name string, isCertain bool) {
+	found := unsetVariable.FindStringSubmatch(text)
+	if found == nil {
+		return "", false
+	}
+	if name = strings.Join(found[1:], ""); noName.MatchString(name) {
+		return "", false
+	}
+	return name, certainVariable.MatchString(found[0])
+}
+
+// certainVariable is an error that can be only about a variable.
+var certainVariable = regexp.MustCompile(`unbound variable|parameter (?:null or )?not set|` + wordOfVariable)
 
 // programErrors are the kinds of errors of programs whose cause is in their own lines or input.
 var programErrors = []OwnError{

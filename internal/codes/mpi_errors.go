@@ -12,6 +12,12 @@ var otherHeader = v1alpha1.Remedy{Text: "If they are correct, the program was bu
 // mpiCall is what MPICH and Intel MPI, and mpi4py, print before the description of an error.
 const mpiCall = `(?:\b(?:P?MPI|internal)_\w+|MPI\.Exception): (?:.*: )?`
 
+// DifferentCounts are the remedies for a message of a collective call that is longer than its buffer.
+var DifferentCounts = []v1alpha1.Remedy{
+	{Text: "Give {call} the same count and datatype on all ranks: a rank gets a message that is longer than its buffer. If the length differs, let all ranks learn it first."},
+	{Text: "Check that all ranks make the same collective calls, in the same order."},
+}
+
 // mpiErrors are the classes of errors of MPI calls (MPI 4.1, chapter 9.4), with the texts of Open MPI (ompi/errhandler/errcode.c) and of
 // MPICH (src/mpi/errhan/errnames.txt). Their remedies may also use call, the function that failed.
 var mpiErrors = []OwnError{
@@ -26,8 +32,9 @@ var mpiErrors = []OwnError{
 	{
 		Name: "MPI truncation", Matches: regexp.MustCompile(`MPI_ERR_TRUNCATE|` + mpiCall + `Message truncated`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Give {call|the call} the same count and datatype on all ranks: a rank gets a message that is longer than its buffer. If the length differs, send it first."},
-			{Text: "Between two ranks, ask for the length before receiving. With several messages of one tag, check that they are received in the order in which they are sent.", Action: "MPI_Probe, MPI_Get_count"},
+			{Text: "Make the buffer of the receive at least as long as the message: the count of the receiver must not be less than the sender's. If the length differs, ask for it before receiving.", Action: "MPI_Probe, MPI_Get_count"},
+			{Text: "With several messages of one tag, check that they are received in the order in which they are sent."},
+			{Text: "If it is the message of a collective call, give all ranks the same count and datatype."},
 		},
 	},
 	{

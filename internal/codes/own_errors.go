@@ -124,7 +124,7 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "variable", Matches: regexp.MustCompile(`KeyError: ['"][A-Z][A-Z0-9_]+['"]|unbound variable|\w: parameter (?:null or )?not set|(?i:environment variable|env(?:ironment)? var) \W?\w+\W? (?:is |was |has )?(?:not (?:been )?(?:set|defined|found)|undefined|unset|missing|required)|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\W? (?:(?:is|was) (?:not (?:set|defined)|undefined|unset)|(?:not set|must be set)|environment variable (?:is )?(?:not set|missing|required))`),
+		Name: "variable", Matches: unsetVariable,
 		Remedies: []v1alpha1.Remedy{
 			{Text: "If {variable|the name} is an environment variable, set it in both pod templates. Open MPI passes a variable of the launcher on only with -x.", Action: "mpirun -x {variable|NAME} <program>"},
 		},
@@ -342,21 +342,21 @@ var (
 	// FilledBySidecar are those for such a file if an init container with restartPolicy: Always mounts the volume, for whose end the program does
 	// not wait, and FilledByContainer if another container of the pod does. They may also use container and its field.
 	FilledBySidecar = []v1alpha1.Remedy{
-		{Text: "Remove restartPolicy: Always from init container {container}, if it writes {file}. It makes {container} a sidecar: the program starts while it still runs, and volume {volume} may not have the file yet. The init container is repeated if it fails without this, too.", Action: "{containerField}.restartPolicy"},
-		{Text: "If {container} has to keep running, let its startupProbe fail until the file is complete: the program starts only after that.", Action: "{containerField}.startupProbe"},
+		{Text: "If init container {container} writes {file} and then ends, remove its restartPolicy: Always. It makes {container} a sidecar: the program starts while it still runs, and volume {volume} may not have the file yet. The init container is repeated if it fails without this, too.", Action: "{containerField}.restartPolicy"},
+		{Text: "If it writes the file and has to keep running, let its startupProbe fail until the file is complete: the program starts only after that.", Action: "{containerField}.startupProbe"},
 		{Text: "If {container} does not write it, check the path of {file}: it is on volume {volume}{mounted}, which is mounted at {folder}.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
 	}
 	FilledByContainer = []v1alpha1.Remedy{
-		{Text: "Write {file} in an init container, if container {container} writes it now: the containers of a pod start together, and volume {volume} may not have the file yet when the program starts.", Action: "{programTemplate}.spec.initContainers"},
+		{Text: "If container {container} writes {file}, do that in an init container: the containers of a pod start together, and volume {volume} may not have the file yet when the program starts.", Action: "{programTemplate}.spec.initContainers"},
 		{Text: "If {container} does not write it, check the path of {file}: it is on volume {volume}{mounted}, which is mounted at {folder}.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
 	}
 	// ReferredTooEarly are those for a reference to a variable that is defined after it. They may also use variable and meant, which refers to it.
 	ReferredTooEarly = []v1alpha1.Remedy{
 		{Text: "Move {variable} before {meant} in the list env: Kubernetes replaces $({variable}) only where {variable} is defined before.", Action: "{programTemplate}.spec.containers[0].env"},
 	}
-	// ReducedToRoot are the first for a wrong number in another rank than 0 of a program that reduces to one rank.
+	// ReducedToRoot are the last for a division by zero in another rank than 0 of a program that reduces to one rank.
 	ReducedToRoot = []v1alpha1.Remedy{
-		{Text: "If the number is the result of MPI_Reduce, call MPI_Allreduce in its place, or MPI_Bcast after it: MPI_Reduce gives the result to the root only, and other ranks keep what their buffer had.", Action: "MPI_Allreduce"},
+		{Text: "If the divisor is the result of MPI_Reduce, call MPI_Allreduce in its place, or MPI_Bcast after it: MPI_Reduce gives the result to the root only, and other ranks keep what their buffer had.", Action: "MPI_Allreduce"},
 	}
 	// NameOfProxy are those for a host name that is unknown while a variable names a proxy. They may also use variable, proxy, its host,
 	// variableField, the pod template that sets it, and service, the job's own domain.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// bytesText says bytes as people do; empty for 0.
+// bytesText returns bytes in a unit that people read; "" for 0.
 func bytesText(bytes int64) string {
 	switch {
 	case bytes <= 0:
@@ -24,7 +24,7 @@ func bytesText(bytes int64) string {
 	return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 }
 
-// amount says how much of a resource, with its unit.
+// amount returns how much of a resource there is, with its unit.
 func amount(name corev1.ResourceName, q resource.Quantity) string {
 	switch name {
 	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage:

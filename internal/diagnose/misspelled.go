@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -16,8 +17,8 @@ import (
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
-// definedIn is where a command defines variables: NAME=VALUE, also after -x, and Hydra's -genv NAME VALUE.
-var definedIn = regexp.MustCompile(`(?:^|[\s;&|("'])([A-Za-z_]\w*)=|\s-g?env\s+([A-Za-z_]\w*)\s`)
+// definition is where a command defines variables: NAME=VALUE, also after -x, and Hydra's -genv NAME VALUE.
+var definition = regexp.MustCompile(`(?:^|[\s;&|("'])([A-Za-z_]\w*)=|\s-g?env\s+([A-Za-z_]\w*)\s`)
 
 // misspelledVariable returns the remedies for a variable that is not set, if its name is close to one that the job's MPI or the job itself sets,
 // and adds figures for that; nil if it is not.
@@ -34,18 +35,16 @@ func (p *input) misspelledVariable(figures map[string]string) []v1alpha1.Remedy 
 		figures["setBy"] = implementation.NameOf(of)
 		return codes.MisspelledOfMPI
 	}
-	if figures["meant"] = phrase.Misspelled(name, p.ownVariables()); figures["meant"] != "" {
+	if figures["meant"] = phrase.Misspelled(name, p.ownVariables()); figures["meant"] != "" && !p.hasUnknownVariables() {
 		return codes.MisspelledVariable
 	}
 	return nil
 }
 
-// readsVariable is how a program reads an environment variable, ofOS the module of Python in which os.environ raises, and shellVariable how shells
-// report one that is not set.
+// readOfVariable is how a program reads an environment variable, and moduleOfOS the file of Python's module in which os.environ raises.
 var (
-	readsVariable = regexp.MustCompile(`\b(?:environ|getenv|ENV)\b`)
-	ofOS          = regexp.MustCompile(`^<frozen os>$|/os\.py$`)
-	shellVariable = regexp.MustCompile(`unbound variable|parameter (?:null or )?not set|(?i:environment variable|env var)|\b(?:is|was) not set`)
+	readOfVariable = regexp.MustCompile(`\b(?:environ|getenv|ENV)\b`)
+	moduleOfOS     = regexp.MustCompile(`^<frozen os>$|/os\.py$`)
 )
 
 // unsetVariable returns the remedies for a variable that a program lacks, by which pod templates set it, and adds figures for that; nil if it is
@@ -64,8 +63,7 @@ func (p *input) unsetVariable(figures map[string]string) []v1alpha1.Remedy {
 		return known
 	}
 	main := first(p.Template(role).Containers)
-	// Objects that envFrom and data connections name may set it. Their keys are unknown.
-	if name == "" || inLauncher || inWorkers || len(main) == 0 || len(main[0].EnvFrom) > 0 || len(p.Job.Connections) > 0 {
+	if name == "" || inLauncher || inWorkers || len(main) == 0 || p.hasUnknownVariables() {
 		return nil
 	}
 	if slices.Contains(p.ownVariables(), name) {
@@ -75,13 +73,29 @@ func (p *input) unsetVariable(figures map[string]string) []v1alpha1.Remedy {
 		return codes.VariableOfCommand
 	}
 	figures["assign"] = "Set " + name
-	if text := causeText(figures); !shellVariable.MatchString(text) && !readsVariable.MatchString(figures["ownSource"]) && !ofOS.MatchString(figures["raisedIn"]) {
+	if !isEnvironmentVariable(figures) {
 		figures["assign"] = fmt.Sprintf("If %s is an environment variable, set it", name)
 	}
 	if names := namesOf(main[0].Env); len(names) > 0 {
 		figures["others"] = fmt.Sprintf(", and that of the %s sets only %s", role, strings.Join(names, ", "))
 	}
 	return codes.UnsetVariable
+}
+
+// hasUnknownVariables reports whether objects that envFrom or data connections name, of which the keys are unknown, set variables in a pod template.
+func (p *input) hasUnknownVariables() bool {
+	return len(p.Job.Connections) > 0 || slices.ContainsFunc([]mpi.Role{mpi.RoleLauncher, mpi.RoleWorker}, func(role mpi.Role) bool {
+		return slices.ContainsFunc(first(p.Template(role).Containers), func(main corev1.Container) bool { return len(main.EnvFrom) > 0 })
+	})
+}
+
+// isEnvironmentVariable reports whether an error about a name is certainly one about a variable: by its words, or because os.environ raised it.
+func isEnvironmentVariable(figures map[string]string) bool {
+	text := cmp.Or(figures["wholeError"], causeText(figures))
+	if _, isCertain := codes.FindUnsetVariable(text); isCertain {
+		return true
+	}
+	return strings.Contains(text, "KeyError") && (readOfVariable.MatchString(figures["ownSource"]) || moduleOfOS.MatchString(figures["raisedIn"]))
 }
 
 // namesOf returns the names of the first variables of a container, without those that the operator sets.
@@ -110,7 +124,7 @@ func (p *input) ownVariables() (names []string) {
 			}
 		}
 	}
-	for _, found := range definedIn.FindAllStringSubmatch(p.LauncherCommand(), -1) {
+	for _, found := range definition.FindAllStringSubmatch(p.LauncherCommand(), -1) {
 		names = append(names, found[1]+found[2])
 	}
 	return names

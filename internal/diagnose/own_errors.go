@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"path"
 	"regexp"
 	"slices"
@@ -31,12 +32,10 @@ var (
 	notFile = regexp.MustCompile(`['"][\w-]+['"] codec|'__main__' module`)
 	// openedFile is a file that a line of a program opens, reads or loads.
 	openedFile = regexp.MustCompile(`(?:[oO]pen|Path|read\w*|load\w*|from\w*)\([^"'\n]{0,40}["']((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
-	// refusal is an error of a connection whose host answered.
-	refusal = regexp.MustCompile(`(?i)refused`)
-	// missingModule is the module that Python lacks, and variableName the key or variable of that name.
+	// refusedConnection is an error of a connection whose host answered.
+	refusedConnection = regexp.MustCompile(`(?i)refused`)
+	// missingModule is the module that Python lacks.
 	missingModule = regexp.MustCompile(`No module named ['"]?([\w.]+)`)
-	variableName  = regexp.MustCompile(`KeyError: ['"]([A-Z][A-Z0-9_]+)['"]|(?:^|[\s:])([A-Za-z_]\w*): (?:unbound variable|parameter (?:null or )?not set)|environment variable (\w+) expected, but not set|` +
-		`(?i:environment variable|env(?:ironment)? var) \W?(\w+)\W? (?:is |was |has )?(?:not|undefined|unset|missing|required)\b|\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\W? (?:is|was|not|must|environment variable)\b`)
 )
 
 // ownError returns the definition of a program's error with the remedies for what it reported, and adds figures for them. If MPI
@@ -61,8 +60,8 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	if found := missingModule.FindStringSubmatch(text); found != nil {
 		figures["module"] = found[1]
 	}
-	if found := variableName.FindStringSubmatch(text); found != nil {
-		figures["variable"] = strings.Join(found[1:], "")
+	if name, _ := codes.FindUnsetVariable(cmp.Or(figures["wholeError"], text)); name != "" {
+		figures["variable"] = name
 	}
 	if found := openedFile.FindStringSubmatch(figures["ownSource"]); found != nil && (kind.QuotesContent || strings.Contains(text, "MPI_ERR_")) {
 		figures["file"] = found[1]
@@ -113,7 +112,7 @@ func (p *input) unknownError(entry codes.Entry, figures map[string]string) codes
 
 // ownCause returns the remedies for a program's error whose cause the job itself shows, and adds figures for them; nil if it does not.
 func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Remedy {
-	if found := unexpanded.FindStringSubmatch(causeText(figures)); found != nil {
+	if found := unexpandedReference.FindStringSubmatch(causeText(figures)); found != nil {
 		figures["variable"] = found[1]
 		if user := p.referredTooEarly(found[1]); user != "" {
 			figures["meant"] = user
@@ -157,7 +156,7 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 	case "network":
 		figures["address"] = addressIn(causeText(figures), figures["ownSource"])
 		// A NetworkPolicy drops packets. What refuses a connection was reached.
-		if refusal.MatchString(causeText(figures)) {
+		if refusedConnection.MatchString(causeText(figures)) {
 			figures["host"] = p.firstHost()
 			return codes.RefusedConnection
 		}
@@ -184,35 +183,69 @@ func (p *input) referredTooEarly(name string) string {
 	return ""
 }
 
-// reduces matches calls that give their result to one rank only.
-var reduces = regexp.MustCompile(`\b(?:MPI_Reduce|[\w.]+\.[Rr]educe)\(`)
+// callOfReduce is a call that gives its result to one rank only: the one of C, or that of a communicator of mpi4py.
+var callOfReduce = regexp.MustCompile(`\bMPI_Reduce\(|\b(?i:\w*comm|COMM_\w+)\.[Rr]educe\(`)
+
+// divisionByZero is the error of a division by a number that may be missing in this rank.
+var divisionByZero = regexp.MustCompile(`ZeroDivisionError|division by zero`)
 
 // proxyVariables are the variables by which programs find a proxy for HTTP (urllib of Python, curl and Go).
 var proxyVariables = []string{"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"}
 
-// calledOverHTTP matches errors of requests that a proxy may have got.
-var calledOverHTTP = regexp.MustCompile(`urlopen error|HTTPS?Connection|ProxyError|\bcurl: |\bwget: |https?://|proxy`)
+var (
+	// requestOverHTTP is an error of a request that a proxy may have got.
+	requestOverHTTP = regexp.MustCompile(`urlopen error|HTTPS?Connection|ProxyError|\bcurl: |\bwget: |https?://|proxy`)
+	// unknownHost is the host that such an error names: of curl, wget and urllib3, of Go, Java and aiohttp, or in an address.
+	unknownHost = regexp.MustCompile("(?i:resolve (?:host(?:name)?(?: address)?|proxy)?:? ?|bad address |host=|\\blookup |UnknownHostException: |connect to host |https?://)['\"`\u2018]?([\\w.-]+)")
+)
 
-// usesProxy reports whether a request has failed in a job with a variable that names a proxy by a host name, and adds figures for it.
+// usesProxy reports whether a request has failed in a job with a variable that names a proxy by a host name, and whether the error names no other host,
+// and adds figures for it.
 func (p *input) usesProxy(figures map[string]string) bool {
-	if !calledOverHTTP.MatchString(causeText(figures) + figures["ownSource"]) {
+	// The text is cut for a summary, before the name that was not found.
+	text := cmp.Or(figures["wholeError"], causeText(figures))
+	if !requestOverHTTP.MatchString(text + figures["ownSource"]) {
 		return false
 	}
+	hosts := unknownHost.FindAllStringSubmatch(text, -1)
 	for _, name := range proxyVariables {
 		roles, value := p.setters(name)
-		if len(roles) == 0 {
+		host := hostOfProxy(value)
+		isNamed := slices.ContainsFunc(hosts, func(found []string) bool { return strings.TrimSuffix(found[1], ".") == host })
+		if host == "" || len(hosts) > 0 && !isNamed || !isNamed && p.goesAround(figures["address"]) {
 			continue
 		}
-		_, rest, hasScheme := strings.Cut(value, "://")
-		if !hasScheme {
-			rest = value
-		}
-		host, _, _ := strings.Cut(rest[strings.LastIndex(rest, "@")+1:], "/")
-		host, _, _ = strings.Cut(host, ":")
 		figures["variable"], figures["proxy"], figures["variableField"] = name, quotedText(host), p.field(roles[0])
 		_, figures["service"], _ = strings.Cut(p.firstHost(), ".")
 		figures["service"] = "." + figures["service"]
-		return host != ""
+		return true
+	}
+	return false
+}
+
+// hostOfProxy returns the host name in the address of a proxy; "" if it has an IP address, which needs no resolution.
+func hostOfProxy(value string) string {
+	_, rest, hasScheme := strings.Cut(value, "://")
+	if !hasScheme {
+		rest = value
+	}
+	host, _, _ := strings.Cut(rest[strings.LastIndex(rest, "@")+1:], "/")
+	host, _, _ = strings.Cut(host, ":")
+	if _, err := netip.ParseAddr(host); err == nil || strings.HasPrefix(host, "[") {
+		return ""
+	}
+	return host
+}
+
+// goesAround reports whether the job leaves out the proxy for an address of which its variables contain the end.
+func (p *input) goesAround(address string) bool {
+	for _, name := range []string{"no_proxy", "NO_PROXY"} {
+		_, value := p.setters(name)
+		for suffix := range strings.SplitSeq(value, ",") {
+			if suffix = strings.TrimLeft(strings.TrimSpace(suffix), "*."); suffix == "" && strings.Contains(value, "*") || suffix != "" && strings.Contains(address, suffix) {
+				return true
+			}
+		}
 	}
 	return false
 }
@@ -280,8 +313,12 @@ func (p *input) nodeCause(kind string, figures map[string]string) []v1alpha1.Rem
 		if indexError.MatchString(causeText(figures)) && p.fewDevices(figures) {
 			return slices.Concat(codes.FewDevices, codes.OwnErrorOf(causeText(figures)).Remedies)
 		}
-		if rank := figures["rank"]; rank != "" && rank != "0" && reduces.MatchString(p.LauncherCommand()+figures["ownSource"]) {
-			return slices.Concat(codes.ReducedToRoot, codes.OwnErrorOf(causeText(figures)).Remedies)
+		if rank := figures["rank"]; rank != "" && rank != "0" && divisionByZero.MatchString(causeText(figures)) && callOfReduce.MatchString(p.LauncherCommand()+"\n"+figures["ownSource"]) {
+			return slices.Concat(codes.OwnErrorOf(causeText(figures)).Remedies, codes.ReducedToRoot)
+		}
+	case "MPI truncation":
+		if collectiveCall.MatchString(figures["call"]) {
+			return codes.DifferentCounts
 		}
 	case "license":
 		if p.Seen.Isolation != nil {
@@ -291,6 +328,9 @@ func (p *input) nodeCause(kind string, figures map[string]string) []v1alpha1.Rem
 	}
 	return nil
 }
+
+// collectiveCall is a function that all ranks of a communicator call.
+var collectiveCall = regexp.MustCompile(`^MPI_I?(?i:bcast|reduce|allreduce|gather|allgather|scatter|alltoall|scan|exscan|neighbor_)`)
 
 // indexError is an index beyond the end of a list, such as that of devices.
 var indexError = regexp.MustCompile(`IndexError|out of (?:range|bounds)|out_of_range`)
@@ -323,8 +363,8 @@ func (p *input) deviceEntry(entry codes.Entry, figures map[string]string) codes.
 var (
 	// moduleWithout is a module of Python that lacks a name, with its file where Python names it (Python/ceval.c, Objects/moduleobject.c).
 	moduleWithout = regexp.MustCompile(`(?:from (?:partially initialized module )?|module )'([\w.]+)'.*?(?:\((/[^()]+)\)|renaming '(/[^']+)'|$)`)
-	// unexpanded is a reference to a variable that Kubernetes has left as it is.
-	unexpanded = regexp.MustCompile(`\$\((\w+)\)`)
+	// unexpandedReference is a reference to a variable that Kubernetes has left as it is.
+	unexpandedReference = regexp.MustCompile(`\$\((\w+)\)`)
 )
 
 // missingFile returns the remedies for a file that is missing because of its name, or which is a command; nil if neither is known.
@@ -333,7 +373,7 @@ func (p *input) missingFile(figures map[string]string) []v1alpha1.Remedy {
 	if file != "" && !strings.Contains(file, "/") && path.Base(figures["raisedIn"]) == "subprocess.py" {
 		return codes.CommandOfProgram
 	}
-	if renamed.MatchString(causeText(figures)) {
+	if namesOfRename.MatchString(causeText(figures)) {
 		return codes.RenamedByAnother
 	}
 	if mpi.Contains(tokenFolder, file) {
@@ -449,15 +489,18 @@ func (p *input) missingOnVolume(figures map[string]string) []v1alpha1.Remedy {
 		return codes.MissingKey
 	}
 	figures["mounted"] = asAside(source)
-	if known := p.filledMeanwhile(spec, mount.Name, figures); known != nil {
+	if known := filledMeanwhile(spec, mount.Name, figures); known != nil {
 		return known
 	}
 	return codes.MissingOnVolume
 }
 
-// filledMeanwhile returns the remedies for a file that is missing on a volume of a pod which another of its containers mounts, for whose end the
-// program does not wait: an init container that restarts always, or a further container. It adds figures for that container; nil if there is none.
-func (p *input) filledMeanwhile(spec corev1.PodSpec, volume string, figures map[string]string) []v1alpha1.Remedy {
+// filledMeanwhile returns the remedies for a file that is missing in an emptyDir, which is empty at first, if another container mounts it for whose end
+// the program does not wait: an init container that restarts always, or a further container. It adds figures for that container; nil if there is none.
+func filledMeanwhile(spec corev1.PodSpec, volume string, figures map[string]string) []v1alpha1.Remedy {
+	if !slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == volume && v.EmptyDir != nil }) {
+		return nil
+	}
 	writes := func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume && !m.ReadOnly })
 	}
@@ -476,8 +519,8 @@ func (p *input) filledMeanwhile(spec corev1.PodSpec, volume string, figures map[
 	return nil
 }
 
-// renamed is an error with the names of a file before and after (OSError.__str__ of Python; mv and ln of coreutils).
-var renamed = regexp.MustCompile(`'[^']+' -> '[^']+'|\bmv: cannot (?:stat|move) '[^']+'(?: to '[^']+')?: No such file`)
+// namesOfRename is an error with the names of a file before and after (OSError.__str__ of Python; mv and ln of coreutils).
+var namesOfRename = regexp.MustCompile(`'[^']+' -> '[^']+'|\bmv: cannot (?:stat|move) '[^']+'(?: to '[^']+')?: No such file`)
 
 // mountedKey returns the ConfigMap or Secret of which a path is one key, and that key, by the pod template of the program; "" if the path
 // is no such mount.

@@ -277,7 +277,7 @@ func TestOwnErrors(t *testing.T) {
 		"Abort(403259397) on node 1 (rank 1 in comm 0): Fatal error in internal_Comm_size: Invalid communicator, error stack:":                                                                                    {"MPI communicator", "the header of another MPI"},
 		"Traceback (most recent call last):\n  File \"/app/sweep.py\", line 9, in <module>\n    comm = MPI.COMM_SELF.Spawn(\"work\", maxprocs=8)\nmpi4py.MPI.Exception: MPI_ERR_SPAWN: could not spawn processes": {"spawn", "start fewer processes"},
 		"[pi-worker-0:00042] *** An error occurred in MPI_Bcast\n[pi-worker-0:00042] *** reported by process [3398369281,1]\n[pi-worker-0:00042] *** on communicator MPI_COMM_WORLD\n[pi-worker-0:00042] *** MPI_ERR_TRUNCATE: message truncated": {"MPI truncation", "Give MPI_Bcast the same count"},
-		"Fatal error in internal_Recv: Message truncated, error stack:":                                                                                              {"MPI truncation", "Give MPI_Recv the same count"},
+		"Fatal error in internal_Recv: Message truncated, error stack:":                                                                                              {"MPI truncation", "Make the buffer of the receive at least as long"},
 		"[pi-worker-0:00042] *** An error occurred in MPI_Send\n[pi-worker-0:00042] *** MPI_ERR_TYPE: invalid datatype":                                              {"MPI datatype", "before MPI_Send uses it"},
 		"Fatal error in PMPI_Send: Invalid datatype, error stack:\nPMPI_Send(112): Datatype has not been committed":                                                  {"MPI datatype", "before MPI_Send uses it"},
 		"mpi4py.MPI.Exception: MPI_ERR_TYPE: invalid datatype":                                                                                                       {"MPI datatype", "before a call uses it"},
@@ -410,7 +410,7 @@ func TestOwnCauses(t *testing.T) {
 			s.job.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OMP_NUM_THREADS", Value: "1"}}
 		}, "Set DATA_DIR: no pod template sets DATA_DIR, and that of the worker sets only OMP_NUM_THREADS."},
 		"a variable that os.environ lacks":  {"Traceback (most recent call last):\n  File \"<string>\", line 1, in <module>\n  File \"<frozen os>\", line 679, in __getitem__\nKeyError: 'DATA'", func(*scene) {}, "Set DATA: no pod template"},
-		"a variable that a program reports": {"RuntimeError: DATA_DIR is not set", func(*scene) {}, "Set DATA_DIR: no pod template"},
+		"a variable that a program reports": {"RuntimeError: DATA_DIR is not set", func(*scene) {}, "If DATA_DIR is an environment variable, set it: no pod template"},
 		"a variable that a program names":   {"RuntimeError: environment variable 'data_dir' is not defined", func(*scene) {}, "Set data_dir: no pod template"},
 		"a variable that a script requires": {"run.sh: line 3: DATA_DIR: parameter null or not set", func(*scene) {}, "Set DATA_DIR: no pod template"},
 		"a variable that an object may set": {"[1,1]<stderr>:KeyError: 'DATA_DIR'", func(s *scene) {
@@ -440,12 +440,12 @@ func TestOwnCauses(t *testing.T) {
 				{Name: "check", VolumeMounts: []corev1.VolumeMount{{Name: "conf", MountPath: "/conf"}}},
 				{Name: "fetch", RestartPolicy: new(corev1.ContainerRestartPolicyAlways), VolumeMounts: []corev1.VolumeMount{{Name: "conf", MountPath: "/x"}}},
 			}
-		}, "Remove restartPolicy: Always from init container fetch, if it writes /conf/train.txt."},
+		}, "If init container fetch writes /conf/train.txt and then ends, remove its restartPolicy: Always."},
 		"a file of another container": {"[1,1]<stderr>:FileNotFoundError: [Errno 2] No such file or directory: '/conf/train.txt'", func(s *scene) {
 			mounted(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}})(s)
 			spec := &s.job.Workers.Template.Spec
 			spec.Containers = append(spec.Containers, corev1.Container{Name: "sync", VolumeMounts: []corev1.VolumeMount{{Name: "conf", MountPath: "/x"}}})
-		}, "Write /conf/train.txt in an init container, if container sync writes it now"},
+		}, "If container sync writes /conf/train.txt, do that in an init container"},
 		"a misspelled variable of Open MPI":     {"/scripts/run.sh: line 4: OMPI_COMM_WORLD_LOCALRANK: unbound variable", func(*scene) {}, "Write OMPI_COMM_WORLD_LOCAL_RANK in place of OMPI_COMM_WORLD_LOCALRANK: Open MPI sets"},
 		"a variable of Open MPI without a word": {"KeyError: 'OMPI_LOCAL_RANK'", func(*scene) {}, "Write OMPI_COMM_WORLD_LOCAL_RANK in place of OMPI_LOCAL_RANK"},
 		"a misspelled variable of MPICH":        {"KeyError: 'MPI_LOCAL_RANKID'", func(s *scene) { mpich(&s.job) }, "Write MPI_LOCALRANKID in place of MPI_LOCAL_RANKID: MPICH sets"},

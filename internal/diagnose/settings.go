@@ -114,9 +114,20 @@ func first(containers []corev1.Container) []corev1.Container {
 // passedOn matches how remedies have Open MPI pass a variable on, with or without a value.
 var passedOn = regexp.MustCompile(`-x ([\w]+)=(\S+)|-x ([\w]+)`)
 
-// inOptionsOf writes the options of mpirun in an action as the job's MPI has them. Remedies are written for Open MPI.
+// interfaceVariables are the variables by which Open MPI selects a network interface, as remedies write them.
+const interfaceVariables = "OMPI_MCA_btl_tcp_if_include, OMPI_MCA_oob_tcp_if_include"
+
+// inOptionsOf writes the options of mpirun, and the variables, in an action as the job's MPI has them. Remedies are written for Open MPI.
 func inOptionsOf(implementation mpi.Implementation, action string) string {
-	if implementation != mpi.MPICH && implementation != mpi.IntelMPI || !strings.Contains(action, "mpirun ") {
+	switch implementation {
+	case mpi.MPICH:
+		action = strings.ReplaceAll(action, interfaceVariables, "HYDRA_IFACE, FI_TCP_IFACE")
+	case mpi.IntelMPI:
+		action = strings.ReplaceAll(action, interfaceVariables, "I_MPI_HYDRA_IFACE, FI_TCP_IFACE")
+	default:
+		return action
+	}
+	if !strings.Contains(action, "mpirun ") {
 		return action
 	}
 	if strings.Contains(action, "_if_include eth0") {

@@ -14,7 +14,7 @@ import (
 func FirstError(lines []string) *ErrorLine {
 	lines = withoutMargins(withoutHarmless(lines))
 	if found := firstErrorBut(lines, func(message string) bool {
-		return Aftermath.MatchString(message) || mixed.MatchString(message) || interrupted.MatchString(message) || reportsOther.MatchString(message)
+		return Aftermath.MatchString(message) || mixed.MatchString(message) || interruption.MatchString(message) || reportOfOther.MatchString(message)
 	}); found != nil {
 		return found
 	}
@@ -55,13 +55,13 @@ var figure = regexp.MustCompile(`^(?:[\w.]+: )?[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE
 // Aftermath is what a rank reports after another one has ended: the errors of Horovod, NCCL, Gloo, PyTorch's store, and of MPICH over UCX.
 var Aftermath = regexp.MustCompile(`Horovod has been shut down|HorovodInternalError: (?:ncclRemoteError|.*gloo/)|ncclRemoteError|gloo/\S+:?\d*\]? ?(?:Connection closed by peer|Read error|Write error|.*Connection reset by peer)|Failed to recv, got 0 bytes|Broken pipe$|UCX netmod.*(?:Connection reset|Endpoint timeout)`)
 
-// interrupted is an exception with which Python ends because of a signal that something else has sent, such as OpenBLAS without its threads, or
+// interruption is an exception with which Python ends because of a signal that something else has sent, such as OpenBLAS without its threads, or
 // because the program called sys.exit.
-var interrupted = regexp.MustCompile(`^(?:KeyboardInterrupt$|SystemExit\b)`)
+var interruption = regexp.MustCompile(`^(?:KeyboardInterrupt$|SystemExit\b)`)
 
-// reportsOther is an exception that only reports how another process, or several tasks, ended, which mostly have reported their own error: those of
+// reportOfOther is an exception that only reports how another process, or several tasks, ended, which mostly have reported their own error: those of
 // torchrun, torch.multiprocessing, launchers in Python, and groups of exceptions.
-var reportsOther = regexp.MustCompile(`\b(?:ChildFailedError|ProcessRaisedException|ProcessExitedException|RemoteTraceback)(?::|$)|SignalException: Process \d+ got signal|CalledProcessError: Command .* (?:returned non-zero exit status|died with)|RuntimeError: mpirun failed with exit code|^(?:\w+\.)*(?:Base)?ExceptionGroup: .* \(\d+ sub-exceptions?\)$`)
+var reportOfOther = regexp.MustCompile(`\b(?:ChildFailedError|ProcessRaisedException|ProcessExitedException|RemoteTraceback)(?::|$)|SignalException: Process \d+ got signal|CalledProcessError: Command .* (?:returned non-zero exit status|died with)|RuntimeError: mpirun failed with exit code|^(?:\w+\.)*(?:Base)?ExceptionGroup: .* \(\d+ sub-exceptions?\)$`)
 
 // mixed is an exception whose line another rank's traceback has overwritten: the same exception of another rank may be whole.
 var mixed = regexp.MustCompile(` {1,2}File "[^"]*", line \d+`)
@@ -294,10 +294,11 @@ func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
 		return nil
 	}
 	before := lines[max(0, i-4):i]
-	found.Rank = cmp.Or(found.Rank, reportedBy(before))
 	if strings.HasPrefix(found.Message, "MPI_ERR_") {
+		before = ofProcess(lines[:i], line)
 		found.Call, found.Host = failedCall(before)
 	}
+	found.Rank = cmp.Or(found.Rank, reportedBy(before))
 	return &found
 }
 
@@ -381,30 +382,46 @@ func reportedBy(lines []string) string {
 	return ""
 }
 
+// ofProcess returns the lines of Open MPI's message that ends with an error, without those of other processes that print one at the same time: what is
+// before the asterisks is the tag, the host and the process ID.
+func ofProcess(before []string, line string) (own []string) {
+	const most, between = 4, 12
+	prefix, _, _ := strings.Cut(line, "*** ")
+	if strings.TrimSpace(prefix) == "" {
+		return before[max(0, len(before)-most):]
+	}
+	for _, other := range before[max(0, len(before)-between):] {
+		if start, _, isMessage := strings.Cut(other, "*** "); isMessage && start == prefix {
+			own = append(own, other)
+		}
+	}
+	return own[max(0, len(own)-most):]
+}
+
 // failedCall returns the function of MPI that Open MPI names before its error, and the host that printed it; "" if it names none.
 func failedCall(lines []string) (call, host string) {
 	for _, line := range slices.Backward(lines) {
-		if found := occurred.FindStringSubmatch(line); found != nil {
+		if found := lineOfCall.FindStringSubmatch(line); found != nil {
 			return found[2], found[1]
 		}
 	}
 	return "", ""
 }
 
-// occurred is where Open MPI names the function in which the error after it occurred (ompi/errhandler/errhandler_predefined.c). In
+// lineOfCall is where Open MPI names the function in which the error after it occurred (ompi/errhandler/errhandler_predefined.c). In
 // version 5, processes have no host.
-var occurred = regexp.MustCompile(`(?:\[([\w.-]+):\d+\] )?\*\*\* An error occurred in (\w+)`)
+var lineOfCall = regexp.MustCompile(`(?:\[([\w.-]+):\d+\] )?\*\*\* An error occurred in (\w+)`)
 
 // reporter is where Open MPI names the process that reported the error before.
 var reporter = regexp.MustCompile(`reported by process \[\d+,(\d+)\]`)
 
-// traced is a command that a shell prints before it runs it (set -x).
-var traced = regexp.MustCompile(`^\++ (\S.*)$`)
+// tracedCommand is a command that a shell prints before it runs it (set -x).
+var tracedCommand = regexp.MustCompile(`^\++ (\S.*)$`)
 
 // LastTraced returns the last command of a shell script in a log; "" if the shell does not print its commands.
 func LastTraced(lines []string) string {
 	for _, line := range slices.Backward(lines) {
-		if found := traced.FindStringSubmatch(line); found != nil {
+		if found := tracedCommand.FindStringSubmatch(line); found != nil {
 			return found[1]
 		}
 	}

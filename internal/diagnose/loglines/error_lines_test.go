@@ -157,3 +157,22 @@ func TestFortranPlace(t *testing.T) {
 		}
 	}
 }
+
+// TestCallsOfRanks: the call, the host and the rank of an error of Open MPI are those of the process that printed it, also where the lines of several mix.
+func TestCallsOfRanks(t *testing.T) {
+	t.Parallel()
+	const first, second = "[w-0:41] *** ", "[w-1:52] *** "
+	for name, test := range map[string]struct{ log, call, host, rank string }{
+		"one": {first + "An error occurred in MPI_Recv\n" + first + "reported by process [31,1]\n" + first + "on communicator X\n" + first + "MPI_ERR_TRUNCATE: message truncated", "MPI_Recv", "w-0", "1"},
+		"two that mix": {first + "An error occurred in MPI_Recv\n" + first + "reported by process [31,1]\n" + second + "An error occurred in MPI_Bcast\n" + second + "reported by process [31,2]\n" +
+			first + "on communicator X\n" + second + "on communicator X\n" + first + "MPI_ERR_TRUNCATE: message truncated\n" + second + "MPI_ERR_TYPE: invalid datatype", "MPI_Recv", "w-0", "1"},
+		"only the other's call": {second + "An error occurred in MPI_Bcast\n" + second + "reported by process [31,2]\n" + first + "MPI_ERR_TRUNCATE: message truncated", "", "", ""},
+		"version 5":             {"*** An error occurred in MPI_Recv\n*** reported by process [31,1]\n*** on communicator X\n*** MPI_ERR_TRUNCATE: message truncated", "MPI_Recv", "", "1"},
+		"tagged":                {"[1,1]<stderr>:" + first + "An error occurred in MPI_Recv\n[1,2]<stderr>:" + second + "An error occurred in MPI_Send\n[1,1]<stderr>:" + first + "MPI_ERR_TRUNCATE: message truncated", "MPI_Recv", "w-0", "1"},
+	} {
+		found := FirstError(strings.Split(test.log, "\n"))
+		if found == nil || found.Call != test.call || found.Host != test.host || found.Rank != test.rank {
+			t.Errorf("%s: found %+v", name, found)
+		}
+	}
+}
