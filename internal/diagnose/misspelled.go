@@ -102,7 +102,7 @@ func isEnvironmentVariable(figures map[string]string) bool {
 func namesOf(env []corev1.EnvVar) (names []string) {
 	const most = 6
 	for _, variable := range env {
-		if !setByOperator.MatchString(variable.Name) && !ofOperator.MatchString(variable.Value) {
+		if !operatorVariable.MatchString(variable.Name) && !ofOperator.MatchString(variable.Value) {
 			names = append(names, variable.Name)
 		}
 	}
@@ -112,8 +112,8 @@ func namesOf(env []corev1.EnvVar) (names []string) {
 	return names
 }
 
-// setByOperator are variables of MPI and the agent in pod templates.
-var setByOperator = regexp.MustCompile(`^(?:OMPI|PRTE|PMIX|I_MPI|HYDRA|MPI_AGENT|K_MPI|MPIJOB)_`)
+// operatorVariable is a variable of MPI or of the agent in pod templates.
+var operatorVariable = regexp.MustCompile(`^(?:OMPI|PRTE|PMIX|I_MPI|HYDRA|MPI_AGENT|K_MPI|MPIJOB)_`)
 
 // ownVariables returns the names of the variables that the pod templates and the launcher's command set.
 func (p *input) ownVariables() (names []string) {

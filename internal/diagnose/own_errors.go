@@ -310,12 +310,7 @@ func (p *input) nodeCause(kind string, figures map[string]string) []v1alpha1.Rem
 			return codes.SSHDPort
 		}
 	case "length":
-		if indexError.MatchString(causeText(figures)) && p.fewDevices(figures) {
-			return slices.Concat(codes.FewDevices, codes.OwnErrorOf(causeText(figures)).Remedies)
-		}
-		if rank := figures["rank"]; rank != "" && rank != "0" && divisionByZero.MatchString(causeText(figures)) && callOfReduce.MatchString(p.LauncherCommand()+"\n"+figures["ownSource"]) {
-			return slices.Concat(codes.OwnErrorOf(causeText(figures)).Remedies, codes.ReducedToRoot)
-		}
+		return p.lengthCause(figures)
 	case "MPI truncation":
 		if collectiveCall.MatchString(figures["call"]) {
 			return codes.DifferentCounts
@@ -325,6 +320,18 @@ func (p *input) nodeCause(kind string, figures map[string]string) []v1alpha1.Rem
 			figures["policy"] = p.Seen.Isolation.Name
 			return codes.IsolatedLicense
 		}
+	}
+	return nil
+}
+
+// lengthCause is ownCause for an index beyond the end of a list, and a division by zero.
+func (p *input) lengthCause(figures map[string]string) []v1alpha1.Remedy {
+	text := causeText(figures)
+	if indexError.MatchString(text) && p.fewDevices(figures) {
+		return slices.Concat(codes.FewDevices, codes.OwnErrorOf(text).Remedies)
+	}
+	if rank := figures["rank"]; rank != "" && rank != "0" && divisionByZero.MatchString(text) && callOfReduce.MatchString(p.LauncherCommand()+"\n"+figures["ownSource"]) {
+		return slices.Concat(codes.OwnErrorOf(text).Remedies, codes.ReducedToRoot)
 	}
 	return nil
 }
@@ -393,7 +400,7 @@ func (p *input) missingFile(figures map[string]string) []v1alpha1.Remedy {
 		figures["container"], figures["folder"] = name, path.Dir(file)
 		return codes.FolderOfInitContainer
 	}
-	if ofOnePod.MatchString(file) && p.Job.Ranks() > 1 {
+	if folderOfOnePod.MatchString(file) && p.Job.Ranks() > 1 {
 		figures["folder"] = path.Dir(file)
 		return codes.FolderOfOnePod
 	}
@@ -420,8 +427,8 @@ func (p *input) initWriting(file string) string {
 	return ""
 }
 
-// ofOnePod is a file in a folder that each pod has of its own, unless a volume is mounted there.
-var ofOnePod = regexp.MustCompile(`^/(?:tmp|var/tmp|dev/shm)/`)
+// folderOfOnePod is a file in a folder that each pod has of its own, unless a volume is mounted there.
+var folderOfOnePod = regexp.MustCompile(`^/(?:tmp|var/tmp|dev/shm)/`)
 
 // notPermitted returns the remedies for a file that may not be executed, or not read because of its mode, and adds figures for them; nil if
 // neither is known.

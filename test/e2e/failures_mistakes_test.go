@@ -148,7 +148,7 @@ if comm.Get_rank() == 1:
     comm.Send(bytearray(64), dest=2)
 if comm.Get_rank() == 2:
     comm.Recv(bytearray(8), source=1)
-comm.Barrier()`)), want: own("MPI_ERR_TRUNCATE", 1).advises("the same count and datatype on all ranks")},
+comm.Barrier()`)), want: own("MPI_ERR_TRUNCATE", 1).advises("Make the buffer of the receive at least as long as the message")},
 		{name: "variable not set", ranks: 4, provoke: made(script("import os; os.environ['DATA']")), want: own("KeyError: 'DATA'", 1).advises("Set DATA: no pod template sets DATA")},
 		{name: "server that refuses connections", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')")), want: own("Connection refused", 1).advises("Check that a program listens")},
 		{name: "disk full", ranks: 4, provoke: made(script("open('/data/model.pt', 'wb').write(bytes(1 << 24))"), mounts(kubeflow.MPIReplicaTypeWorker, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{

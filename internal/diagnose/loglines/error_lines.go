@@ -14,7 +14,7 @@ import (
 func FirstError(lines []string) *ErrorLine {
 	lines = withoutMargins(withoutHarmless(lines))
 	if found := firstErrorBut(lines, func(message string) bool {
-		return Aftermath.MatchString(message) || mixed.MatchString(message) || interruption.MatchString(message) || reportOfOther.MatchString(message)
+		return Aftermath.MatchString(message) || mixedLines.MatchString(message) || interruption.MatchString(message) || reportOfOther.MatchString(message)
 	}); found != nil {
 		return found
 	}
@@ -63,8 +63,8 @@ var interruption = regexp.MustCompile(`^(?:KeyboardInterrupt$|SystemExit\b)`)
 // torchrun, torch.multiprocessing, launchers in Python, and groups of exceptions.
 var reportOfOther = regexp.MustCompile(`\b(?:ChildFailedError|ProcessRaisedException|ProcessExitedException|RemoteTraceback)(?::|$)|SignalException: Process \d+ got signal|CalledProcessError: Command .* (?:returned non-zero exit status|died with)|RuntimeError: mpirun failed with exit code|^(?:\w+\.)*(?:Base)?ExceptionGroup: .* \(\d+ sub-exceptions?\)$`)
 
-// mixed is an exception whose line another rank's traceback has overwritten: the same exception of another rank may be whole.
-var mixed = regexp.MustCompile(` {1,2}File "[^"]*", line \d+`)
+// mixedLines is an exception whose line another rank's traceback has overwritten: the same exception of another rank may be whole.
+var mixedLines = regexp.MustCompile(` {1,2}File "[^"]*", line \d+`)
 
 // errorLine is a form in which a runtime reports the error that ends a program.
 type errorLine struct {
@@ -200,7 +200,7 @@ var errorLines = []errorLine{
 	{text: "curl: (", pattern: regexp.MustCompile(`^(?P<error>curl: \(\d+\) .+)$`)},
 	{text: "wget: ", pattern: regexp.MustCompile(`^(?P<error>wget: (?:can't connect|download timed out|unable to resolve|bad address|server returned error).*)$`)},
 	// Files.
-	{text: "No such file or directory", pattern: regexp.MustCompile(`^(?P<error>.*\S: No such file or directory.*)$`), but: optional, passing: true},
+	{text: "No such file or directory", pattern: regexp.MustCompile(`^(?P<error>.*\S: No such file or directory.*)$`), but: optionalLibrary, passing: true},
 	{text: "ermission denied", pattern: regexp.MustCompile(`^(?P<error>.*\S: [Pp]ermission denied)$`), passing: true},
 	{text: "No space left on device", pattern: regexp.MustCompile(`^(?P<error>.*No space left on device.*)$`)},
 	// Shells, of what cannot be executed.
@@ -226,8 +226,8 @@ var errorLines = []errorLine{
 // plainError is what most programs write. Fortran begins lines with a blank.
 var plainError = errorLine{text: "", pattern: regexp.MustCompile(`^ ?(?i:fatal error|fatal|error)\b(?: in [^:]+)?: ?(?P<error>\S.*)$`), but: figure}
 
-// optional matches what Open MPI and TensorFlow report of a library that they try to load and do without.
-var optional = regexp.MustCompile(`\(ignored\)$|Could not load dynamic library '`)
+// optionalLibrary is what Open MPI and TensorFlow report of a library that they try to load and do without.
+var optionalLibrary = regexp.MustCompile(`\(ignored\)$|Could not load dynamic library '`)
 
 // lastPlain returns the indexes of the last lines that are plain errors, by their tag.
 func lastPlain(lines []string) map[string]int {
@@ -249,7 +249,7 @@ func wentOn(lines []string, at int, lastPlain map[string]int) bool {
 	return is && (last > at+nearby || last > at && removal.MatchString(lines[at][len(tag):]))
 }
 
-// removal matches errors of rm and rmdir.
+// removal is an error of rm and rmdir.
 var removal = regexp.MustCompile(`^(?:\S*/)?rm(?:dir)?: `)
 
 func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
@@ -342,7 +342,7 @@ func nextMessage(lines []string) string {
 		if line == "" && text == "" {
 			continue
 		}
-		if line == "" || LauncherWords.MatchString(line) || text != "" && endsMessage.MatchString(line) {
+		if line == "" || LauncherWords.MatchString(line) || text != "" && endOfMessage.MatchString(line) {
 			break
 		}
 		if text += " " + line; len(line) < full || strings.ContainsAny(line[len(line)-1:], ".:!?") || len(text) > most {
@@ -352,8 +352,8 @@ func nextMessage(lines []string) string {
 	return strings.TrimSpace(text)
 }
 
-// endsMessage matches what follows a message and is not a part of it: a line across the page, and a note.
-var endsMessage = regexp.MustCompile(`^(?:[-=*%#~][-=*%#~ ]*|note: .*)$`)
+// endOfMessage is what follows a message and is not a part of it: a line across the page, and a note.
+var endOfMessage = regexp.MustCompile(`^(?:[-=*%#~][-=*%#~ ]*|note: .*)$`)
 
 // continued returns the indented lines with which a message that ends with a colon goes on, after a blank; "" if there are none.
 func continued(message string, lines []string) (text string) {

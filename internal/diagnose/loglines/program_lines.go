@@ -25,7 +25,7 @@ func ProgramLines(lines []string) []string {
 }
 
 // hasText reports whether a line is more than blanks and a line across the page.
-func hasText(line string) bool { return line != "" && !endsMessage.MatchString(line) }
+func hasText(line string) bool { return line != "" && !endOfMessage.MatchString(line) }
 
 // OfRank returns the lines with the tag of a rank, and whether some are of its standard error, as tags of Open MPI show.
 func OfRank(lines []string, rank string) (own []string, fromStderr bool) {

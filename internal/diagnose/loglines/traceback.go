@@ -86,7 +86,7 @@ func exceptionGoesOn(lines []string, at int, tag, message string) string {
 		if own = strings.TrimSpace(own); !same || own == "" && text == "" {
 			continue
 		}
-		if own == "" || endsMessage.MatchString(own) || isTitle(own) || joinsChain.MatchString(own) || LauncherWords.MatchString(own) {
+		if own == "" || endOfMessage.MatchString(own) || isTitle(own) || joinsChain.MatchString(own) || LauncherWords.MatchString(own) {
 			break
 		}
 		if text += between + own; wanted == 1 {
