@@ -200,15 +200,10 @@ var DaemonEnded = Entry{
 	},
 }
 
-// DaemonWithoutCores is DaemonEnded for a mapping or binding that asks for more cores for each rank than there are. It may use setting, what asks
-// for them, perRank, and available, a clause about what there is.
-var DaemonWithoutCores = Entry{
-	Code: TooFewCores, Phase: v1alpha1.PhaseInitializing,
-	Summary: "MPI's helper on {host|a worker} ended before it started a rank: {setting} asks for {perRank} for each rank, and {available}.",
-	Remedies: []v1alpha1.Remedy{
-		{Text: "Remove {setting}, or ask for no more cores per rank than there are, such as PE=1. Without it and --bind-to, ranks are not bound, and the container's CPU limit applies anyway.", Action: "mpirun --map-by slot <program>"},
-		{Text: "For threads in each rank, request the CPUs and set the number of threads.", Action: "{workerTemplate}.spec.containers[0].resources.requests.cpu, env: OMP_NUM_THREADS"},
-	},
+// CoresPerRank is the first remedy of DaemonEnded for a mapping that asks for several cores for each rank. It may use setting, what asks for them,
+// and perRank.
+var CoresPerRank = []v1alpha1.Remedy{
+	{Text: "Check the cores of the workers' nodes: {setting} asks for {perRank} for each rank. If a node has fewer, remove this setting or ask for fewer cores. Without it, ranks are not bound.", Action: "mpirun --map-by slot <program>"},
 }
 
 // NoServerInFirstContainer is NoServerOnWorkers for workers with several containers. It may use container, the first one, and others.

@@ -7,13 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
-	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
@@ -92,29 +89,16 @@ func coresText(n int) string {
 // coresPerRank matches how options of mpirun, or the mapping of a variable, ask for several cores for each rank.
 var coresPerRank = regexp.MustCompile(`(?i)--?map-by[ =](?:[^\s'"]*[:,])?pe=(\d+)[^\s'"]*|--?cpus-per-(?:proc|rank)[ =](\d+)|^(?:[^\s'"]*[:,])?pe=(\d+)`)
 
-// lacksCores reports whether the command or a variable asks for more cores for each rank than the largest node has, or than the limit or request of a
-// worker if the nodes are unknown. It adds figures for that.
-func (p *input) lacksCores(figures map[string]string) bool {
+// nameCores returns the definition of DaemonEnded with the remedy for a mapping that asks for several cores for each rank, if the command or a
+// variable has one. Whether the nodes have them is unknown here: a worker may use other cores than its request and limit state.
+func (p *input) nameCores(entry codes.Entry, figures map[string]string) codes.Entry {
 	setting, perRank := p.askedCores()
 	if perRank < 2 {
-		return false
+		return entry
 	}
 	figures["setting"], figures["perRank"] = setting, coresOf(perRank)
-	if most := p.LargestCPU(); most > 0 {
-		figures["available"] = "the largest node has " + coresOf(most)
-		return perRank > most
-	}
-	for _, main := range first(p.Template(mpi.RoleWorker).Containers) {
-		what, cpus := "limit", main.Resources.Limits[corev1.ResourceCPU]
-		if cpus.IsZero() {
-			what, cpus = "request", main.Resources.Requests[corev1.ResourceCPU]
-		}
-		if !cpus.IsZero() && int64(perRank) > cpus.Value() {
-			figures["available"] = fmt.Sprintf("the CPU %s of a worker is %s", what, cpus.String())
-			return true
-		}
-	}
-	return false
+	entry.Remedies = slices.Concat(codes.CoresPerRank, entry.Remedies[1:])
+	return entry
 }
 
 // askedCores returns what asks for several cores for each rank, and how many; "" if nothing does.

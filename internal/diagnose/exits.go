@@ -31,9 +31,8 @@ func firstEnds(p *input) []Finding {
 	s := p.LauncherSummary()
 	isScript := s != nil && s.Code == agentapi.WindowsLineEnds
 	if f := p.timeLimitOver(); f != nil {
-		return []Finding{*f}
-	}
-	if f := p.rankEnd(); f != nil && !isScript {
+		found = append(found, *f)
+	} else if f := p.rankEnd(); f != nil && !isScript {
 		found = append(found, *f)
 	} else if f := p.programMissing(); f != nil {
 		found = append(found, *f)
@@ -103,16 +102,13 @@ func rankName(end agentapi.RankEnd) string {
 	return fmt.Sprintf("rank %d", end.Rank) + asAside(end.Program)
 }
 
-// timeLimitOver returns a finding for ranks that MPI's launcher ended at its own time limit, whatever their ends look like; nil if it reports none.
+// timeLimitOver returns a finding for ranks that MPI's launcher ended at its own time limit; nil if it reports none.
 func (p *input) timeLimitOver() *Finding {
-	launcher := p.FailedLauncher()
-	if launcher == nil {
-		return nil
-	}
-	line, limit := loglines.TimeLimit(launcher.Log.Lines)
+	line, limit := p.TimeLimit()
 	if line == "" {
 		return nil
 	}
+	launcher := p.FailedLauncher()
 	figures := map[string]string{}
 	if limit != "" {
 		figures["limitText"] = " of " + limit

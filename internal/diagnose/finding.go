@@ -108,10 +108,9 @@ func (p *input) sharedMemory(entry codes.Entry, pods []facts.Pod, figures map[st
 	return entry
 }
 
-// withoutBinding returns the definition of TooFewCores with the remedy to remove the option of the command that binds or maps ranks, unless it
-// names that already.
+// withoutBinding returns the definition of TooFewCores with the remedy to remove the option of the command that binds or maps ranks.
 func (p *input) withoutBinding(entry codes.Entry, figures map[string]string) codes.Entry {
-	if option := p.bindingOption(); option != "" && entry.Summary != codes.DaemonWithoutCores.Summary {
+	if option := p.bindingOption(); option != "" {
 		figures["option"], entry.Remedies = option, slices.Concat([]v1alpha1.Remedy{codes.BindingOption}, entry.Remedies[1:])
 	}
 	return entry

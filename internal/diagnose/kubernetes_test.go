@@ -503,6 +503,7 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 			ExitCode: new(int32(205)), HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, ConnectSeconds: 0.015,
 		}, 205))},
 		"time-limit-of-mpiexec": {codes.ApplicationFailed, failed(255, "rank 0 epoch 6 of 30\n[mpiexec@pi-launcher] APPLICATION TIMED OUT, TIMEOUT = 30s\n[proxy:0@pi-worker-0] HYD_pmcd_pmip_control_cmd_cb (proxy/pmip_cb.c:484): assert (!closed) failed", mpich).with(func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpiexec", "-n", "8", "pi"}
 			s.job.Launcher.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MPIEXEC_TIMEOUT", Value: "30"}}
 		}, launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(255)), HostsExpected: 4, HostsReached: 4, RanksSeen: 8, Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 255, Signal: 127}},
@@ -512,9 +513,8 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 		}, launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(139)), HostsExpected: 4, HostsReached: 4, RanksSeen: 8, Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 139, Signal: 11, Program: "python3"}},
 		}, 139))},
-		"daemon-ended-without-cores": {codes.TooFewCores, failed(205, lostDaemon).with(func(s *scene) {
+		"daemon-ended-with-cores-per-rank": {codes.DaemonsNotStarted, failed(205, lostDaemon).with(func(s *scene) {
 			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "-n", "2", "--map-by", "slot:PE=8", "--bind-to", "core", "pi"}
-			s.job.Workers.Template.Spec.Containers[0].Resources.Limits[corev1.ResourceCPU] = resource.MustParse("500m")
 		}, launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(205)), HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, ConnectSeconds: 0.015,
 		}, 205))},

@@ -39,7 +39,6 @@ func TestMessagesOfLaunchers(t *testing.T) {
 		"not finalized, of version 1": {code: codes.NotFinalized, summary: "in rank 2", log: endpoint + ruler + "mpirun has exited due to process rank 2 with PID 7 on\nnode pi-worker-1 exiting without calling \"finalize\". This may" + ruler},
 		"not finalized, unknown":      message(codes.NotFinalized, "without MPI_Finalize", "", "mpirun has exited due to a process exiting without calling \"finalize\","),
 		"aborted":                     message(codes.ApplicationFailed, "in rank 3", "", "mpirun has exited due to process rank 3 with PID 9 on\nnode pi-worker-1 calling \"abort\". This may"),
-		"time limit":                  message(codes.ApplicationFailed, "time limit of 10 seconds was over", "MPIEXEC_TIMEOUT", "The user-provided time limit for job execution has been reached:\n\n  Timeout: 10 seconds"),
 
 		// Open MPI: transports.
 		"unknown interface": {code: codes.NoTransport, summary: "no network interface eth7", action: "ls /sys/class/net", log: ruler + "WARNING: An invalid value was given for btl_tcp_if_include.  This\nvalue will be ignored.\n\n  Local host: pi-worker-0\n  Value:      eth7\n  Message:    Unknown interface name" +

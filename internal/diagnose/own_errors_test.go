@@ -693,7 +693,6 @@ func TestRemediesForMessagesOfMPI(t *testing.T) {
 		"memory, with UCX": {"[1764350000.1] [pi-worker-0:42   :0]         cma_ep.c:87   UCX  ERROR process_vm_readv(pid=43 {0x7f00,131072}-->{0x7f01,131072}) returned -1: Operation not permitted", "single copy of UCX", "process_vm_readv(pid=43", "Let UCX exchange messages"},
 		"another message":  {ruler + "Buffers are too small." + ruler, "", "Buffers are too small", "one of MPI and not of the program"},
 		"after a summary":  {ruler + "The library attempted to open the following supporting CUDA libraries,\nbut each of them failed.  CUDA-aware support is disabled.\nlibcuda.so.1: cannot open shared object file: No such file or directory" + ruler + ruler + "Buffers are too small." + ruler, "", "Buffers are too small", "one of MPI and not of the program"},
-		"the time is over": {"[mpiexec@pi-launcher] APPLICATION TIMED OUT, TIMEOUT = 60s", "", "time limit of 60s was over", "Remove the time limit"},
 	} {
 		tried[test.kind] = true
 		found := failed(1, test.log).with(launcherLeft(agentapi.Summary{HostsExpected: 4, HostsReached: 4, RanksSeen: 8, ExitCode: new(int32(1))}, 1)).findings()

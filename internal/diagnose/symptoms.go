@@ -162,10 +162,7 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 		entry = codes.PortInUseInPod
 	}
 	if s.Code == codes.ConnectionLost && p.daemonEnded() {
-		entry = codes.DaemonEnded
-		if p.lacksCores(figures) {
-			entry = codes.DaemonWithoutCores
-		}
+		entry = p.nameCores(codes.DaemonEnded, figures)
 	}
 	if entry.Code == codes.LaunchRefused {
 		entry = p.refusedEntry(entry, figures)

@@ -55,19 +55,6 @@ func (f *Facts) LargestNode() (largest int64) {
 	return largest
 }
 
-// LargestCPU returns the CPUs that pods can have on the largest node, rounded up; 0 if the nodes are unknown.
-func (f *Facts) LargestCPU() (largest int) {
-	if f.Evidence.NodesLeft > 0 {
-		return 0
-	}
-	for _, node := range f.Evidence.Nodes {
-		if cpus := node.Allocatable[corev1.ResourceCPU]; cpus.Value() > int64(largest) {
-			largest = int(cpus.Value())
-		}
-	}
-	return largest
-}
-
 // RdmaOffers are the RDMA resources that machines have, each with how many.
 func (f *Facts) RdmaOffers() []string {
 	all := corev1.ResourceList{}

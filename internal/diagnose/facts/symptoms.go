@@ -73,7 +73,7 @@ const preceding = 4
 // killedAfterwards reports whether a rank was killed because another one had exited with an error before, as the agent observed:
 // Intel MPI kills the others and only prints these.
 func (f *Facts) killedAfterwards(s Sign) bool {
-	if s.Code == codes.Killed && slices.ContainsFunc(s.Pods, func(pod Pod) bool { line, _ := loglines.TimeLimit(pod.Log.Lines); return line != "" }) {
+	if line, _ := f.TimeLimit(); s.Code == codes.Killed && line != "" {
 		return true
 	}
 	first, _ := f.FirstRank()
