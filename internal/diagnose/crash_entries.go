@@ -32,11 +32,41 @@ func (p *input) crashEntry(entry codes.Entry) (as codes.Entry, shown []string) {
 			}
 		}
 	}
-	if strings.Contains(p.LauncherCommand(), "ctypes") || slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool { return slices.ContainsFunc(pod.Log.Lines, inCtypes.MatchString) }) {
+	if p.crashedInCtypes() {
 		entry.Remedies = slices.Concat(codes.CtypesCrash, entry.Remedies)[:min(MaxRemedies, len(entry.Remedies)+1)]
 	}
 	return entry, nil
 }
 
-// inCtypes is a line of faulthandler's stack in the module ctypes.
-var inCtypes = regexp.MustCompile(`^\s*File ".*/ctypes/`)
+// crashedInCtypes reports whether faulthandler shows that the call which crashed is one of ctypes with a pointer, or of a program in the command
+// that uses ctypes. Loading a library can crash, too, and is no such call.
+func (p *input) crashedInCtypes() bool {
+	for _, pod := range p.Pods {
+		crash, thread := false, false
+		for _, line := range pod.Log.Lines {
+			line = line[len(loglines.RankTag.FindString(line)):]
+			switch frame := stackFrame.FindStringSubmatch(line); {
+			case strings.HasPrefix(line, "Fatal Python error: Segmentation fault"):
+				crash, thread = true, false
+			case crash && strings.HasPrefix(line, "Current thread"):
+				thread = true
+			case !crash || !thread || frame == nil:
+			case pointerCall.MatchString(frame[2]) && strings.HasSuffix(frame[1], "/ctypes/__init__.py"):
+				return true
+			case frame[1] == "<string>" && strings.Contains(p.LauncherCommand(), "ctypes"):
+				return true
+			default:
+				// The innermost call is the first.
+				crash = false
+			}
+		}
+	}
+	return false
+}
+
+var (
+	// stackFrame is a call in a stack that faulthandler prints.
+	stackFrame = regexp.MustCompile(`^\s*File "(.+)", line \d+ in (\S+)`)
+	// pointerCall is a function of ctypes that reads from a pointer.
+	pointerCall = regexp.MustCompile(`^(?:w?string_at|memoryview_at|cast)$`)
+)

@@ -57,6 +57,11 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 	}
 	entry, setting := p.ownSetting(entry, values)
 	evidence = append(evidence, setting...)
+	for _, name := range quotedFigures {
+		if text := values[name]; text != "" {
+			values[name] = p.mask(text)
+		}
+	}
 	f := Finding{Code: entry.Code, Severity: p.severityOf(entry), Summary: codes.Fill(entry.Summary, values), Affected: names(pods), Evidence: evidence}
 	sameImage := p.Job.Workers.Count > 0 && facts.Image(p.Template(mpi.RoleWorker)) == facts.Image(p.Template(mpi.RoleLauncher))
 	for _, r := range entry.Remedies {
@@ -72,6 +77,17 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 		f.Rank = new(int32(rank))
 	}
 	return f
+}
+
+// quotedFigures are the figures that can be texts of the specification.
+var quotedFigures = []string{"setting", "option", "meant", "words", "script", "lastText"}
+
+// mask hides the secrets in a text of the specification.
+func (p *input) mask(text string) string {
+	if p.Evidence.Mask == nil {
+		return text
+	}
+	return p.Evidence.Mask(text)
 }
 
 // sharedMemory is the folder of POSIX shared memory (shm_open(3)).

@@ -257,7 +257,7 @@ func (p *input) knownWait(text string, code codes.Code, figures map[string]strin
 		if known := apart(text, lines, figures); known != nil {
 			return known
 		}
-		if rank, does := aloneIn(text); does == isBlocked && waitsForChild(lines, rank) {
+		if rank, does := aloneIn(text); does == isBlocked && waitsForChild(lines, rank, p.LauncherCommand()) {
 			return codes.ChildProcess
 		}
 	case figures["script"] != "":
@@ -267,12 +267,19 @@ func (p *input) knownWait(text string, code codes.Code, figures map[string]strin
 }
 
 // childCall is a line of Python that waits for a process which it has started (subprocess and os of the library reference).
-var childCall = regexp.MustCompile(`\.(?:wait|communicate)\(|\bsubprocess\.(?:run|call|check_call|check_output|getoutput)\(|\bos\.(?:system|wait|waitpid)\(`)
+var childCall = regexp.MustCompile(`\.communicate\(|\bsubprocess\.(?:run|call|check_call|check_output|getoutput)\(|\bos\.(?:system|wait|waitpid)\(`)
 
-// waitsForChild reports whether a rank is at such a line, by the lines of a launcher's log.
-func waitsForChild(lines []string, rank string) bool {
+// waitCall is a line that waits for the value of a variable: a process, a thread, a message or a result.
+var waitCall = regexp.MustCompile(`\b(\w+)\.wait\(`)
+
+// waitsForChild reports whether a rank is at a line that waits for a process, by the lines of a launcher's log and a program in its command.
+func waitsForChild(lines []string, rank, command string) bool {
+	isProcess := func(source string) bool {
+		waits := waitCall.FindStringSubmatch(source)
+		return waits != nil && regexp.MustCompile(`\b`+waits[1]+`\s*=\s*(?:subprocess\.)?Popen\(`).MatchString(command)
+	}
 	return slices.ContainsFunc(placesIn(lines), func(at place) bool {
-		return at.ranks == "rank "+rank && (childCall.MatchString(at.source) || slices.ContainsFunc(at.calls, func(call string) bool { return strings.Contains(call, "subprocess.py:") }))
+		return at.ranks == "rank "+rank && (childCall.MatchString(at.source) || isProcess(at.source) || slices.ContainsFunc(at.calls, func(call string) bool { return strings.Contains(call, "subprocess.py:") }))
 	})
 }
 

@@ -508,7 +508,7 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 		}, launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(255)), HostsExpected: 4, HostsReached: 4, RanksSeen: 8, Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 255, Signal: 127}},
 		}, 255))},
-		"crash-of-ctypes": {codes.SegmentationFault, failed(139, "rank 1 allocates its buffer").with(func(s *scene) {
+		"crash-of-ctypes": {codes.SegmentationFault, failed(139, "rank 1 allocates its buffer\nFatal Python error: Segmentation fault\n\nCurrent thread 0x00007f1c5a2b1740 (most recent call first):\n  File \"<string>\", line 4 in <module>").with(func(s *scene) {
 			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "python3", "-c", "import ctypes\nlibc = ctypes.CDLL(None)"}
 		}, launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(139)), HostsExpected: 4, HostsReached: 4, RanksSeen: 8, Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 139, Signal: 11, Program: "python3"}},

@@ -181,16 +181,16 @@ func hooks(p *input) []Finding {
 		return nil
 	}
 	slices.SortFunc(pods, func(a, b facts.Pod) int { return cmp.Compare(a.Index, b.Index) })
-	f := p.findAs(codes.HookFailed, pods, map[string]string{"hookText": hookText(p.Template(pods[0].Role))}, evidence...)
+	f := p.findAs(codes.HookFailed, pods, map[string]string{"hookText": hookText(p.Template(pods[0].Role), p.mask)}, evidence...)
 	f.Severity = v1alpha1.SeverityError
 	return []Finding{f}
 }
 
 // hookText returns the command of the first postStart hook of a pod template as a part of a sentence; "" if there is none.
-func hookText(spec corev1.PodSpec) string {
+func hookText(spec corev1.PodSpec, mask func(string) string) string {
 	for _, container := range spec.Containers {
 		if life := container.Lifecycle; life != nil && life.PostStart != nil && life.PostStart.Exec != nil {
-			return fmt.Sprintf(" (%s)", quotedText(strings.Join(life.PostStart.Exec.Command, " ")))
+			return fmt.Sprintf(" (%s)", quotedText(mask(strings.Join(life.PostStart.Exec.Command, " "))))
 		}
 	}
 	return ""

@@ -1015,7 +1015,9 @@ func TestTime(t *testing.T) {
 			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3", "mpi-agent: stack of rank 2: its program has ended", "mpi-agent: stack of ranks 0, 1, 3: <module> (/app/train.py:9)")},
 		// Ranks end while rank 0 still saves the model.
 		"ranks-wait-for-one-with-a-child": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 2 ranks wait, since 10:00:00 UTC; blocked: 1; polling: 0",
-			"mpi-agent: stack of rank 0: <module> (<string>:17) | lib.MPI_Barrier(world)", "mpi-agent: stack of rank 1: <module> (<string>:14) | code = check.wait()")},
+			"mpi-agent: stack of rank 0: <module> (<string>:17) | lib.MPI_Barrier(world)", "mpi-agent: stack of rank 1: <module> (<string>:14) | code = check.wait()").with(func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "python3", "-c", "import subprocess\ncheck = subprocess.Popen(['fetch'])"}
+		})},
 		"ranks-ended-and-one-saves": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; blocked: 0; polling: 1, 2, 3; rank 0 waits for a file server",
 			"mpi-agent: stack of ranks 1, 2, 3: its program has ended", "mpi-agent: stack of rank 0: save (/app/train.py:80)")},
 		"ranks-ended-and-one-is-blocked": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 64 ranks wait, since 10:00:00 UTC; blocked: 0; polling: 1, 2, 3, 4 and 59 more",

@@ -20,8 +20,8 @@ var (
 	silentSearch = regexp.MustCompile("^(?:" + search + "|\\w+=(?:\\$\\(" + search + "\\)|\"\\$\\(" + search + "\\)\"))$")
 	// errExit matches how a script turns on or off that the shell ends at the first error.
 	errExit = regexp.MustCompile(`(?:^|;)\s*set\s+([-+])(?:\w*e\w*|\w*o\s+errexit)(?:[\s;]|$)`)
-	// unfinished matches a line whose command goes on in the next line, or is a condition there.
-	unfinished = regexp.MustCompile(`(?:\\|\||&&|\(|\{|^(?:if|elif|while|until|!))$`)
+	// openEnd matches the end of a line whose command goes on in the next line, or is a condition there.
+	openEnd = regexp.MustCompile(`(?:\\|\||&&|\(|\{|^(?:if|elif|while|until|!))$`)
 )
 
 // search is such a command without operators of the shell.
@@ -35,7 +35,7 @@ func (p *input) afterRanks(launcher facts.Pod, figures map[string]string) codes.
 		return codes.EndedAfterRanks
 	}
 	const most = 200
-	text := phrase.Cut(phrase.OneLine(line.text), most)
+	text := phrase.Cut(phrase.OneLine(p.mask(line.text)), most)
 	figures["line"], figures["script"], figures["program"], figures["reason"] = strconv.Itoa(line.number), text, line.program, "it finds nothing"
 	if line.program == "diff" || line.program == "cmp" {
 		figures["reason"] = "the files differ"
@@ -84,7 +84,7 @@ func silentLineOf(script string, endsOnError bool) (found *scriptLine) {
 		switch {
 		case startsRanks.MatchString(text):
 			found = nil
-		case match == nil || !endsOnError || unfinished.MatchString(before) || unfinished.MatchString(text):
+		case match == nil || !endsOnError || openEnd.MatchString(before) || openEnd.MatchString(text):
 		case found != nil:
 			return nil
 		default:

@@ -1,6 +1,43 @@
 package diagnose
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/logs"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// TestQuotedLine: a line of a script is shown without its secrets, and what to write in its place only if that is all of it.
+func TestQuotedLine(t *testing.T) {
+	for name, test := range map[string]struct{ line, shown, action string }{
+		"a folder": {"grep -r TODO .", "grep -r TODO .", "grep -r TODO . || true"},
+		"a secret": {`grep -q "api_key=0123456789abcdef" log`, `grep -q "api_key=****`, ""},
+		"too long": {"grep " + strings.Repeat("x", 300) + " log", "grep xxx", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var job mpi.Job
+			job.Launcher.Template.Spec.Containers = []corev1.Container{{Command: []string{"sh", "-ec", "mpirun x\n" + test.line}}}
+			p := &input{&facts.Facts{Job: job, Evidence: jobstate.Evidence{Mask: logs.Masker{}.Text}}}
+			figures := map[string]string{}
+			end := corev1.ContainerStateTerminated{ExitCode: 1}
+			launcher := facts.Pod{Pod: &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &end}}}}}, Summary: &agentapi.Summary{ExitCode: new(int32(1)), MPISucceeded: true}}
+			entry := p.afterRanks(launcher, figures)
+			if entry.Summary != codes.ScriptStopped.Summary || !strings.HasPrefix(figures["script"], test.shown) || codes.FillRemedy(entry.Remedies[0], figures).Action != test.action {
+				t.Errorf("%q, and %q", figures["script"], codes.FillRemedy(entry.Remedies[0], figures).Action)
+			}
+		})
+	}
+	if codes.ScriptStopped.Remedies[0].Action == "" {
+		t.Error("the definition was changed")
+	}
+}
 
 func TestSilentLine(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -19,6 +19,8 @@ type Evidence struct {
 	Events []Event
 	// Logs are the ends of pods' logs, by the name of the pod.
 	Logs map[string]Log
+	// Mask hides the secrets in a text of the specification that a finding quotes; nil for none.
+	Mask func(string) string
 	// Gone are the launcher's pods of a failed job in their last state, if none of them exists, the oldest first. Empty if
 	// that state is unknown.
 	Gone []*corev1.Pod

@@ -88,6 +88,7 @@ func (s *Saved) Diagnose(ctx context.Context, object *unstructured.Unstructured,
 		return Diagnosis{}, fmt.Errorf("diagnose %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
 	}
 	out := g.judge()
+	g.evidence.Mask = masker.Text
 	findings := diagnose.Job(g.job, g.seen, g.evidence, out)
 	made := report.Make(g.job, g.started(), g.evidence, out, findings, g.previous)
 	report.MaskCommand(&made.Status, masker.Text)

@@ -88,7 +88,7 @@ func advise(fewer string, short []Shortage, otherwise string) string {
 	}
 	text += otherwise
 	for _, s := range short {
-		if s.counts() && s.Resource != corev1.ResourcePods {
+		if len(s.By) == 0 {
 			return text + fmt.Sprintf(": every job needs %s of its own (%s), whatever its size", s.Resource, s.Asked.String())
 		}
 	}

@@ -171,6 +171,7 @@ func TestCheckQuota(t *testing.T) {
 		"never, not even one worker": {workers: 2, hard: "requests.nvidia.com/gpu=1", never: "allows 1; request less"},
 		"never, for the launcher":    {workers: 2, hard: "requests.cpu=500m", never: "spec.launcher: Forbidden: the job exceeds the quota"},
 		"never, for what is counted": {workers: 20, hard: "pods=20", never: "quota team allows 20; use at most 19 workers, or ask the cluster administrator for a larger quota"},
+		"never, for pods as objects": {workers: 20, hard: "count/pods=20", never: "use at most 19 workers, or ask the cluster administrator for a larger quota"},
 		"never, for an object":       {workers: 2, hard: "services=0", never: "1 services requested, quota team allows 0; ask the cluster administrator for a larger quota: every job needs services of its own (1), whatever its size"},
 		"never, though it waits":     {workers: 20, hard: "requests.nvidia.com/gpu=32", change: func(j *mpi.Job) { j.WaitForQuota = true }, never: "allows 32"},
 		"not now": {

@@ -227,6 +227,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	if out.Finish == nil {
 		evidence.RegistryFails = r.pulls.areShared(job.UID, diagnose.FailingRegistry(seen), seen.Now)
 	}
+	evidence.Mask = r.masker.Text
 	findings := diagnose.Job(job, seen, evidence, out)
 	if previous != nil && previous.Status.CompletionTime != nil && previous.Status.Phase == out.Phase {
 		// What the job's status kept of its end is in that status's own words.
