@@ -7,6 +7,8 @@
 package diagnose
 
 import (
+	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -71,6 +73,16 @@ func Job(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcom
 		}
 	}
 	return p.order(found)
+}
+
+// TryJob is Job, and returns an error in place of a panic, so that nothing in a job keeps its report from being written.
+func TryJob(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outcome jobstate.Outcome) (found []Finding, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			found, err = nil, fmt.Errorf("panic: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return Job(job, seen, evidence, outcome), nil
 }
 
 func run(checks []check, p *input) (found []Finding) {

@@ -57,11 +57,7 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 	}
 	entry, setting := p.ownSetting(entry, values)
 	evidence = append(evidence, setting...)
-	for _, name := range quotedFigures {
-		if text := values[name]; text != "" {
-			values[name] = p.mask(text)
-		}
-	}
+	p.maskFigures(values)
 	f := Finding{Code: entry.Code, Severity: p.severityOf(entry), Summary: codes.Fill(entry.Summary, values), Affected: names(pods), Evidence: evidence}
 	sameImage := p.Job.Workers.Count > 0 && facts.Image(p.Template(mpi.RoleWorker)) == facts.Image(p.Template(mpi.RoleLauncher))
 	for _, r := range entry.Remedies {
@@ -81,6 +77,15 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 
 // quotedFigures are the figures that can be texts of the specification.
 var quotedFigures = []string{"setting", "option", "meant", "words", "script", "lastText"}
+
+// maskFigures hides the secrets in quotedFigures.
+func (p *input) maskFigures(figures map[string]string) {
+	for _, name := range quotedFigures {
+		if text := figures[name]; text != "" {
+			figures[name] = p.mask(text)
+		}
+	}
+}
 
 // mask hides the secrets in a text of the specification.
 func (p *input) mask(text string) string {

@@ -89,7 +89,10 @@ func (s *Saved) Diagnose(ctx context.Context, object *unstructured.Unstructured,
 	}
 	out := g.judge()
 	g.evidence.Mask = masker.Text
-	findings := diagnose.Job(g.job, g.seen, g.evidence, out)
+	findings, err := diagnose.TryJob(g.job, g.seen, g.evidence, out)
+	if err != nil {
+		return Diagnosis{}, fmt.Errorf("diagnose %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+	}
 	made := report.Make(g.job, g.started(), g.evidence, out, findings, g.previous)
 	report.MaskCommand(&made.Status, masker.Text)
 	return Diagnosis{Object: object, Report: made, Missing: g.missing(out)}, nil

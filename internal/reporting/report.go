@@ -228,7 +228,10 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 		evidence.RegistryFails = r.pulls.areShared(job.UID, diagnose.FailingRegistry(seen), seen.Now)
 	}
 	evidence.Mask = r.masker.Text
-	findings := diagnose.Job(job, seen, evidence, out)
+	findings, err := diagnose.TryJob(job, seen, evidence, out)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "A job could not be diagnosed")
+	}
 	if previous != nil && previous.Status.CompletionTime != nil && previous.Status.Phase == out.Phase {
 		// What the job's status kept of its end is in that status's own words.
 		out.Reason, out.Message = previous.Status.Reason, previous.Status.Message
@@ -246,7 +249,6 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 		r.listener.keepLines(job.UID, unrecorded(previous, evidence.CurveLines), seen.Now)
 		return again, nil
 	}
-	var err error
 	if previous == nil {
 		err = r.client.Create(ctx, &next)
 	} else {
