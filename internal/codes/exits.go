@@ -175,7 +175,7 @@ var EndedAfterRanks = Entry{
 	Summary: "The launcher's command failed{codeText} after its MPI program had succeeded{lastText}{errorText}{placeText}.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Check what the command does after mpirun. A shell prints each command before it runs if its options include -x.", Action: "command: [sh, -exc, ...]"},
-		{Text: "With set -e, a script ends with the first command whose exit code is not 0, such as grep or diff without a match. Allow that where it is no error.", Action: "grep PATTERN FILE || true"},
+		{Text: "With set -e, a script ends with the first command whose exit code is not 0, such as a grep that finds nothing. Allow that where it is no error.", Action: "grep PATTERN FILE || true"},
 	},
 }
 

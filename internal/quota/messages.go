@@ -77,7 +77,7 @@ func fitting(j mpi.Job, short []Shortage, room func(Shortage) resource.Quantity)
 	return "use at most " + phrase.Count(n, thing) + ", "
 }
 
-// advise says what to do about shortages: fewer workers as fitting says, less per pod if that lowers anything, or something else.
+// advise returns what to do about shortages: fewer workers as fitting says, less per pod if that lowers anything, or something else.
 func advise(fewer string, short []Shortage, otherwise string) string {
 	if slices.ContainsFunc(short, func(s Shortage) bool { return !s.counts() }) {
 		return fewer + "request less per pod, or " + otherwise
