@@ -14,6 +14,7 @@ int MPI_Init(int *, char ***), MPI_Finalize(void), MPI_Barrier(Handle);
 int MPI_Send(const void *, int, Handle, int, int, Handle), MPI_Reduce_scatter(const void *, void *, const int *, Handle, Handle, Handle);
 int MPI_Alltoallv(const void *, const int *, const int *, Handle, void *, const int *, const int *, Handle, Handle);
 extern void (*handleErrors)(void);
+extern volatile int sends;
 
 static Handle world = (Handle)1, narrow = (Handle)4;
 static jmp_buf place;
@@ -45,7 +46,7 @@ int main(int count, char **arguments) {
 		pthread_t thread;
 		int other = 0;
 		failed |= pthread_create(&thread, 0, send, &other);
-		usleep(5000);
+		while (!sends) usleep(1000);
 		failed |= MPI_Finalize() | pthread_join(thread, 0) | other;
 		return failed;
 	}
