@@ -96,7 +96,7 @@ func (p *input) nameCores(entry codes.Entry, figures map[string]string) codes.En
 	if perRank < 2 {
 		return entry
 	}
-	figures["setting"], figures["perRank"] = setting, coresOf(perRank)
+	figures["setting"], figures["perRank"] = setting, phrase.Count(int32(min(perRank, 1<<20)), "core")
 	entry.Remedies = slices.Concat(codes.CoresPerRank, entry.Remedies[1:])
 	return entry
 }
@@ -117,6 +117,3 @@ func (p *input) askedCores() (setting string, cores int) {
 	}
 	return "", 0
 }
-
-// coresOf returns a number of cores.
-func coresOf(n int) string { return phrase.Count(int32(min(n, 1<<20)), "core") }

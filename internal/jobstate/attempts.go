@@ -3,11 +3,8 @@ package jobstate
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -87,67 +84,6 @@ func IsForgiven(seen Observed, attempt int32) bool {
 	return slices.Contains(recordedDisruptions(seen), attempt)
 }
 
-// AttemptRecord returns the annotations of a job's ConfigMap that record the attempts of its launcher. Those that it has and does not need are
-// "": applying it without them would not remove what others wrote.
-func AttemptRecord(job mpi.Job, seen Observed) map[string]string {
-	record := attemptRecord(job, seen)
-	maps.DeleteFunc(record, func(name, value string) bool {
-		if seen.Config != nil {
-			_, has := seen.Config.Annotations[name]
-			return value == "" && !has
-		}
-		return value == ""
-	})
-	return record
-}
-
-func attemptRecord(job mpi.Job, seen Observed) map[string]string {
-	disrupted := disruptedAttempts(job, seen)
-	if seen.Launcher == nil {
-		// The next Job counts from the earlier attempts on, also if the last one was deleted for another reason.
-		earlier := EarlierAttempts(seen)
-		disrupted = slices.DeleteFunc(disrupted, func(attempt int32) bool { return attempt > earlier })
-	}
-	record := map[string]string{
-		mpi.AnnotationDisrupted:       attemptsText(disrupted),
-		mpi.AnnotationEarlierAttempts: numberText(EarlierAttempts(seen)),
-		mpi.AnnotationActiveSince:     timeText(activeSince(job, seen)),
-	}
-	evicted := seen.Gang != nil && seen.Gang.Evict
-	if job.Lifecycle.Suspended || evicted || seen.Launcher != nil && ptr.Deref(seen.Launcher.Spec.Suspend, false) {
-		// The deadline of a Job that is resumed starts again.
-		record[mpi.AnnotationActiveSince] = ""
-	}
-	if !IsLauncherReplaced(job, seen) {
-		return record
-	}
-	// Pods of the Job may be gone since the record was written.
-	earlier := max(attemptsOfJob(job, seen), numberIn(recorded(seen, mpi.AnnotationEarlierAttempts)))
-	record[mpi.AnnotationEarlierAttempts] = numberText(earlier)
-	if job.Lifecycle.Deadline != nil {
-		record[mpi.AnnotationActiveSince] = timeText(DeadlineFrom(job, seen))
-	}
-	return record
-}
-
-// IsRecorded reports whether a job's ConfigMap has the record of its launcher's attempts.
-func IsRecorded(job mpi.Job, seen Observed) bool {
-	for name, value := range AttemptRecord(job, seen) {
-		if recorded(seen, name) != value {
-			return false
-		}
-	}
-	return true
-}
-
-// EarlierAttempts returns the number of attempts of launchers' Jobs that were replaced, before the Job that there is or is to be created.
-func EarlierAttempts(seen Observed) int32 {
-	if seen.Launcher != nil {
-		return numberIn(seen.Launcher.Annotations[mpi.AnnotationEarlierAttempts])
-	}
-	return numberIn(recorded(seen, mpi.AnnotationEarlierAttempts))
-}
-
 // RemainingRetries returns the backoffLimit of a new Job of the launcher: what the attempts that count have left of the job's.
 func RemainingRetries(job mpi.Job, seen Observed) *int32 {
 	earlier := EarlierAttempts(seen)
@@ -218,44 +154,6 @@ func disruptedAttempts(job mpi.Job, seen Observed) []int32 {
 	return listed
 }
 
-// recordedDisruptions returns the attempts that do not count, as the job's ConfigMap and its launcher's Job list them, in order.
-func recordedDisruptions(seen Observed) []int32 {
-	listed := attemptsIn(recorded(seen, mpi.AnnotationDisrupted))
-	if seen.Launcher != nil {
-		listed = append(listed, attemptsIn(seen.Launcher.Annotations[mpi.AnnotationDisrupted])...)
-	}
-	slices.Sort(listed)
-	listed = slices.Compact(listed)
-	return listed[:min(len(listed), mostDisrupted)]
-}
-
-// recorded returns an annotation of the job's ConfigMap.
-func recorded(seen Observed, annotation string) string {
-	if seen.Config == nil {
-		return ""
-	}
-	return seen.Config.Annotations[annotation]
-}
-
-// attemptsIn returns the numbers in a list of AnnotationDisrupted.
-func attemptsIn(list string) (attempts []int32) {
-	for text := range strings.SplitSeq(list, ",") {
-		if number := numberIn(text); number > 0 {
-			attempts = append(attempts, number)
-		}
-	}
-	return attempts
-}
-
-// attemptsText returns a list of numbers for AnnotationDisrupted.
-func attemptsText(attempts []int32) string {
-	texts := make([]string, len(attempts))
-	for i, attempt := range attempts {
-		texts[i] = strconv.Itoa(int(attempt))
-	}
-	return strings.Join(texts, ",")
-}
-
 // sum adds numbers, at most to the largest one.
 func sum(numbers ...int32) int32 {
 	total := int64(0)
@@ -263,32 +161,6 @@ func sum(numbers ...int32) int32 {
 		total += int64(number)
 	}
 	return int32(min(total, math.MaxInt32))
-}
-
-// numberText returns a number of attempts as an annotation, "" for none.
-func numberText(number int32) string {
-	if number == 0 {
-		return ""
-	}
-	return strconv.Itoa(int(number))
-}
-
-// timeText returns a time as an annotation, "" for none.
-func timeText(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return at.UTC().Format(time.RFC3339)
-}
-
-// numberIn returns the number of attempts in a text, 0 if it has none. Users can write annotations.
-func numberIn(text string) int32 {
-	const most = 1_000_000
-	number, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || number < 0 || number > most {
-		return 0
-	}
-	return int32(number)
 }
 
 // isDisrupted reports whether a pod of the job was disrupted since the launcher's attempt started, and before its Job failed. Pods of

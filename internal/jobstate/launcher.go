@@ -73,16 +73,6 @@ func DeadlineFrom(j mpi.Job, o Observed) time.Time {
 	return time.Time{}
 }
 
-// activeSince returns the recorded time from which the deadline counts over several Jobs of the launcher, zero if there is none. Users can
-// write annotations: a time before the job or after now is none.
-func activeSince(j mpi.Job, o Observed) time.Time {
-	since, err := time.Parse(time.RFC3339, recorded(o, mpi.AnnotationActiveSince))
-	if err != nil || EarlierAttempts(o) == 0 || since.Before(j.Created) || since.After(o.Now) {
-		return time.Time{}
-	}
-	return since
-}
-
 // RemainingDeadline returns the activeDeadlineSeconds of a new or resumed Job of the launcher: what its earlier Jobs have left of the job's.
 func RemainingDeadline(j mpi.Job, o Observed) *int64 {
 	from := DeadlineFrom(j, o)

@@ -73,14 +73,20 @@ const preceding = 4
 // killedAfterwards reports whether a rank was killed because another one had exited with an error before, as the agent observed:
 // Intel MPI kills the others and only prints these.
 func (f *Facts) killedAfterwards(s Sign) bool {
-	if line, _ := f.TimeLimit(); s.Code == codes.Killed && line != "" {
+	if s.Code != codes.Killed {
+		return false
+	}
+	if line, _ := f.TimeLimit(); line != "" {
 		return true
 	}
 	first, _ := f.FirstRank()
-	if s.Code == codes.Killed && first != nil && first.Signal == 9 && !first.OOM && f.KilledByMPI() {
+	switch {
+	case first == nil:
+		return false
+	case first.Signal == 9 && !first.OOM && f.KilledByMPI():
 		return true
 	}
-	return s.Code == codes.Killed && first != nil && first.Signal == 0 && first.ExitCode > 0 && s.Figures["rank"] != fmt.Sprint(first.Rank)
+	return first.Signal == 0 && first.ExitCode > 0 && s.Figures["rank"] != fmt.Sprint(first.Rank)
 }
 
 // mpiCrashed reports whether a segmentation fault was one of MPI while it ended the other ranks, after the first rank had
