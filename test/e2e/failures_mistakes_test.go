@@ -100,7 +100,7 @@ func startMistakes() []failure {
 		{
 			// Each rank of the four asks for 64 cores.
 			name: "ranks bound to more cores than a node has", ranks: 4, provoke: made([]string{"mpirun", "--bind-to", "core", "--map-by", "slot:PE=64", "-np", "4", "hostname"}),
-			want: explanation{code: codes.TooFewCores, pod: "job-worker-", summary: "--map-by slot:PE=64 asks for 64 cores for each rank", remedy: "Remove --map-by slot:PE=64"},
+			want: explanation{code: codes.DaemonsNotStarted, pod: "job-worker-", summary: "ended before it started a rank", remedy: "--map-by slot:PE=64 asks for 64 cores for each rank"},
 		},
 		{
 			name: "more on the local disk than allowed", ranks: 4, provoke: made(mpirun("sh", "-c", "head -c 100M /dev/zero >/tmp/scratch-$OMPI_COMM_WORLD_RANK && exec ranks --sleep 600"), workers(func(c *corev1.Container) {
