@@ -143,6 +143,7 @@ const (
 	IllegalInstruction Code = "IllegalInstruction"
 	Aborted            Code = "Aborted"
 	Terminated         Code = "Terminated"
+	TimeLimitExceeded  Code = "TimeLimitExceeded"
 	ProgramMissing     Code = "ProgramMissing"
 	WindowsLineEnds    Code = "WindowsLineEnds"
 	MPINotInPath       Code = "MPINotInPath"

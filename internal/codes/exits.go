@@ -41,7 +41,7 @@ var (
 // KilledWithoutLimit is the definition of Killed for a rank of a pod whose memory is not limited.
 var KilledWithoutLimit = Entry{
 	Code: Killed, Phase: v1alpha1.PhaseRunning, Strength: Consequence, Traits: FollowsPodLoss | EndsRank,
-	Summary: "{who} killed by signal 9{rankText}: a user or another process sent it, the pod was removed and did not stop in time, or the node was short of memory. The pod has no memory limit.",
+	Summary: "{who} was killed by signal 9{rankText}: a user or another process sent it, the pod was removed and did not stop in time, or the node was short of memory. The pod has no memory limit.",
 	Remedies: []v1alpha1.Remedy{
 		{Text: "Check the events: the pod may have been removed, or the node short of memory.", Action: listEvents},
 		{Text: "Start the job again. If it happens again, set a memory limit: the report then shows whether memory was the cause.", Action: memoryLimit},
@@ -75,10 +75,18 @@ var exits = []Entry{
 	},
 	{
 		Code: Killed, Phase: v1alpha1.PhaseRunning, Strength: Consequence, Traits: FollowsPodLoss | EndsRank,
-		Summary: "{who} killed by signal 9{rankText}, usually because of memory, or because its pod was removed and did not stop in time.",
+		Summary: "{who} was killed by signal 9{rankText}, usually because of memory, or because its pod was removed and did not stop in time.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Give each {role} more memory{limitText}, or use a smaller batch.", Action: memoryLimit},
 			{Text: "Check the events: the pod may have been removed.", Action: listEvents},
+		},
+	},
+	{
+		Code: TimeLimitExceeded, Phase: v1alpha1.PhaseRunning, Traits: FollowsPodLoss, Settings: []string{"MPIEXEC_TIMEOUT"},
+		Summary: "MPI's launcher ended all ranks when its time limit{limitText} was over. The ranks did not fail.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Remove the time limit of the launcher's command (--timeout) or of its environment, or increase it.", Action: "{launcherTemplate}.spec.containers[0].command, env: MPIEXEC_TIMEOUT"},
+			{Text: "The deadline of a job is set here.", Action: "{deadlineField}"},
 		},
 	},
 	{
@@ -182,16 +190,6 @@ var EndedAfterRanks = Entry{
 // CtypesCrash is the first remedy for a segmentation fault of a program whose code in the command calls a library by ctypes.
 var CtypesCrash = []v1alpha1.Remedy{
 	{Text: "Declare restype and argtypes of each function that the program calls by ctypes: without them a pointer is cut to an int of 32 bits, and the next call that uses it crashes.", Action: "lib.malloc.restype = ctypes.c_void_p"},
-}
-
-// TimeLimitOver is the definition of ApplicationFailed for ranks that MPI's launcher ended at its time limit. It may use limitText, that limit.
-var TimeLimitOver = Entry{
-	Code: ApplicationFailed, Phase: v1alpha1.PhaseRunning, Strength: Ending, Traits: FollowsPodLoss, Settings: []string{"MPIEXEC_TIMEOUT"},
-	Summary: "MPI's launcher ended all ranks when its time limit{limitText} was over. The ranks did not fail.",
-	Remedies: []v1alpha1.Remedy{
-		{Text: "Remove the time limit of the launcher's command (--timeout) or of its environment, or increase it.", Action: "{launcherTemplate}.spec.containers[0].command, env: MPIEXEC_TIMEOUT"},
-		{Text: "The deadline of a job is set here.", Action: "{deadlineField}"},
-	},
 }
 
 // ScriptStopped is EndedAfterRanks for a script with set -e in which a command follows mpirun that ends with 1 if it finds nothing, as grep does. It

@@ -148,6 +148,7 @@ var meanings = map[Code]string{
 	RankFailed:             "A rank failed with an error, gave up or was ended early, but the job succeeded: the launcher's command ended with 0.",
 	RankGone:               "A rank failed, but the job continues: the other ranks wait for it.",
 	Killed:                 "A program was killed by signal 9, usually because of memory, or because its pod was removed and did not stop in time.",
+	TimeLimitExceeded:      "MPI's launcher ended all ranks at its own time limit, which its command or MPIEXEC_TIMEOUT sets. The ranks did not fail.",
 	Terminated:             "A program was terminated (signal 15): its pod was removed or its time expired. The program reported no error.",
 	ProgramMissing:         "The image of the launcher or of a worker does not contain the program that the command starts.",
 	WindowsLineEnds:        "A script has Windows line ends (CR LF), so that its interpreter or a program in it was not found.",

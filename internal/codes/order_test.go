@@ -71,6 +71,8 @@ func TestOrderOfCauses(t *testing.T) {
 		"4: another cause in the same attempt":               {runs, of(codes.OutOfMemory), of(codes.SegmentationFault), false},
 		"5: a cause, after a consequence":                    {failed, of(codes.OutOfMemory), of(codes.ConnectionLost), true},
 		"5: a consequence, after a cause":                    {failed, of(codes.Killed), of(codes.SegmentationFault), false},
+		"5: the time limit, after the signal that it sent":    {failed, of(codes.TimeLimitExceeded), of(codes.Killed, rank), true},
+		"5: the signal, after the time limit that sent it":    {failed, of(codes.Killed, rank), of(codes.TimeLimitExceeded), false},
 		"5: an exit code, after a consequence":               {failed, of(codes.ApplicationFailed, exit(1)), of(codes.Killed), false},
 		"5: a crash, after what its peers report":            {failed, of(codes.SegmentationFault), of(codes.WrongInterface), true},
 		"5: the missing interpreter, after its exit code":    {failed, of(codes.ProgramMissing, exit(127), logged), of(codes.ProgramMissing, exit(127)), true},

@@ -113,7 +113,7 @@ func (p *input) timeLimitOver() *Finding {
 	if limit != "" {
 		figures["limitText"] = " of " + limit
 	}
-	f := p.findAs(codes.TimeLimitOver, []facts.Pod{*launcher}, figures, facts.LogLine(*launcher, line))
+	f := p.find(codes.TimeLimitExceeded, []facts.Pod{*launcher}, figures, facts.LogLine(*launcher, line))
 	f.ExitCode = launcher.ExitCode()
 	return &f
 }

@@ -502,7 +502,7 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 		"daemon-ended": {codes.DaemonsNotStarted, failed(205, lostDaemon).with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(205)), HostsExpected: 4, HostsReached: 4, SlotsExpected: 8, SlotsFound: 8, ConnectSeconds: 0.015,
 		}, 205))},
-		"time-limit-of-mpiexec": {codes.ApplicationFailed, failed(255, "rank 0 epoch 6 of 30\n[mpiexec@pi-launcher] APPLICATION TIMED OUT, TIMEOUT = 30s\n[proxy:0@pi-worker-0] HYD_pmcd_pmip_control_cmd_cb (proxy/pmip_cb.c:484): assert (!closed) failed", mpich).with(func(s *scene) {
+		"time-limit-of-mpiexec": {codes.TimeLimitExceeded, failed(255, "rank 0 epoch 6 of 30\n[mpiexec@pi-launcher] APPLICATION TIMED OUT, TIMEOUT = 30s\n[proxy:0@pi-worker-0] HYD_pmcd_pmip_control_cmd_cb (proxy/pmip_cb.c:484): assert (!closed) failed", mpich).with(func(s *scene) {
 			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpiexec", "-n", "8", "pi"}
 			s.job.Launcher.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MPIEXEC_TIMEOUT", Value: "30"}}
 		}, launcherLeft(agentapi.Summary{

@@ -42,6 +42,12 @@ func TestPodsThatAreNotCreated(t *testing.T) {
 		pod.CreationTimestamp = ago(60)
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
 	}
+	unreadySince := func(seconds int) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { unready(pod); pod.CreationTimestamp = ago(seconds) }
+	}
+	workers := func(changes ...func(*corev1.Pod)) []jobstate.Worker {
+		return []jobstate.Worker{mpitest.Worker(mpitest.Job(1, trainJob), 0, corev1.PodRunning, changes...)}
+	}
 	for name, test := range map[string]struct {
 		job      mpi.Job
 		seen     jobstate.Observed
@@ -50,21 +56,23 @@ func TestPodsThatAreNotCreated(t *testing.T) {
 		// within is after how long it is looked at again at the latest; 0: not for this.
 		within time.Duration
 	}{
-		"no JobSet, new":                  {mpitest.Job(2, trainJob), jobstate.Observed{}, nil, false, 6 * time.Second},
-		"no JobSet, for some seconds":     {mpitest.Job(2, trainJob), jobstate.Observed{}, reported(5), true, 5 * time.Second},
-		"no JobSet, for long":             {mpitest.Job(2, trainJob), jobstate.Observed{}, reported(3600), true, 30 * time.Second},
-		"the launcher's Job is refused":   {mpitest.Job(2, trainJob), jobstate.Observed{WorkerJob: suspended}, reported(60), true, 30 * time.Second},
-		"its gate is closed":              {mpitest.Job(2, trainJob), jobstate.Observed{Gate: &jobstate.Gate{Closed: true}}, reported(60), false, 0},
-		"suspended":                       {mpitest.Job(2, trainJob, func(j *mpi.Job) { j.Lifecycle.Suspended = true }), jobstate.Observed{}, reported(60), false, 0},
-		"no pod of the workers' Job":      {mpitest.Job(2, trainJob), jobstate.Observed{WorkerJob: made(5)}, reported(6), true, 5 * time.Second},
-		"no launcher's pod":               {mpitest.Job(0), jobstate.Observed{Launcher: made(5)}, reported(6), true, 5 * time.Second},
-		"no launcher's pod yet":           {mpitest.Job(0), jobstate.Observed{Launcher: made(2)}, reported(2), false, 4 * time.Second},
-		"the launcher's Job is suspended": {mpitest.Job(0), jobstate.Observed{Launcher: suspended}, reported(60), false, 0},
-		"the launcher has a pod":          {mpitest.Job(0), jobstate.Observed{Launcher: made(5), LauncherPods: []*corev1.Pod{mpitest.LauncherPod(mpitest.Job(0), 0, corev1.PodRunning)}}, reported(6), false, 0},
-		"a worker has ended":              {mpitest.Job(1), jobstate.Observed{Launcher: made(5), LauncherPods: launcher, Workers: []jobstate.Worker{mpitest.Worker(mpitest.Job(1), 0, corev1.PodSucceeded, endedAgo)}}, reported(6), true, 4 * time.Second},
-		"an initializer failed":           {mpitest.Job(2, trainJob), jobstate.Observed{WorkerJob: suspended, Launcher: suspended, Initializers: []*corev1.Pod{failedInitializer}}, reported(1), true, 0},
-		"a worker is not ready":           {mpitest.Job(1), jobstate.Observed{Workers: []jobstate.Worker{mpitest.Worker(mpitest.Job(1), 0, corev1.PodRunning, unready)}}, reported(60), true, 30 * time.Second},
-		"an MPIJob that has no Job yet":   {mpitest.Job(0), jobstate.Observed{}, reported(60), false, 0},
+		"no JobSet, new":                       {mpitest.Job(2, trainJob), jobstate.Observed{}, nil, false, 6 * time.Second},
+		"no JobSet, for some seconds":          {mpitest.Job(2, trainJob), jobstate.Observed{}, reported(5), true, 5 * time.Second},
+		"no JobSet, for long":                  {mpitest.Job(2, trainJob), jobstate.Observed{}, reported(3600), true, 30 * time.Second},
+		"the launcher's Job is refused":        {mpitest.Job(2, trainJob), jobstate.Observed{WorkerJob: suspended}, reported(60), true, 30 * time.Second},
+		"a Job beside the workers' is refused": {mpitest.Job(1, trainJob), jobstate.Observed{WorkerJob: made(60), Workers: workers()}, reported(60), true, 30 * time.Second},
+		"the launcher awaits ready workers":    {mpitest.Job(1, trainJob), jobstate.Observed{WorkerJob: made(10), Workers: workers(unreadySince(8))}, reported(10), false, 23 * time.Second},
+		"its gate is closed":                   {mpitest.Job(2, trainJob), jobstate.Observed{Gate: &jobstate.Gate{Closed: true}}, reported(60), false, 0},
+		"suspended":                            {mpitest.Job(2, trainJob, func(j *mpi.Job) { j.Lifecycle.Suspended = true }), jobstate.Observed{}, reported(60), false, 0},
+		"no pod of the workers' Job":           {mpitest.Job(2, trainJob), jobstate.Observed{WorkerJob: made(5)}, reported(6), true, 5 * time.Second},
+		"no launcher's pod":                    {mpitest.Job(0), jobstate.Observed{Launcher: made(5)}, reported(6), true, 5 * time.Second},
+		"no launcher's pod yet":                {mpitest.Job(0), jobstate.Observed{Launcher: made(2)}, reported(2), false, 4 * time.Second},
+		"the launcher's Job is suspended":      {mpitest.Job(0), jobstate.Observed{Launcher: suspended}, reported(60), false, 0},
+		"the launcher has a pod":               {mpitest.Job(0), jobstate.Observed{Launcher: made(5), LauncherPods: []*corev1.Pod{mpitest.LauncherPod(mpitest.Job(0), 0, corev1.PodRunning)}}, reported(6), false, 0},
+		"a worker has ended":                   {mpitest.Job(1), jobstate.Observed{Launcher: made(5), LauncherPods: launcher, Workers: []jobstate.Worker{mpitest.Worker(mpitest.Job(1), 0, corev1.PodSucceeded, endedAgo)}}, reported(6), true, 4 * time.Second},
+		"an initializer failed":                {mpitest.Job(2, trainJob), jobstate.Observed{WorkerJob: suspended, Launcher: suspended, Initializers: []*corev1.Pod{failedInitializer}}, reported(1), true, 0},
+		"a worker is not ready":                {mpitest.Job(1), jobstate.Observed{Workers: []jobstate.Worker{mpitest.Worker(mpitest.Job(1), 0, corev1.PodRunning, unready)}}, reported(60), true, 30 * time.Second},
+		"an MPIJob that has no Job yet":        {mpitest.Job(0), jobstate.Observed{}, reported(60), false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

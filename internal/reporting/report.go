@@ -565,9 +565,7 @@ func startsWithoutPods(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome
 	add(seen.Launcher, len(seen.LauncherPods))
 	add(seen.WorkerJob, len(seen.Workers))
 	closed := seen.Gate != nil && seen.Gate.Closed
-	// JobSet resumes its Jobs once it has created all of them.
-	uncreated := seen.WorkerJob == nil || ptr.Deref(seen.WorkerJob.Spec.Suspend, false)
-	if job.External && seen.Launcher == nil && uncreated && out.Phase == v1alpha1.PhasePending && out.PodsMayStart && !closed {
+	if job.External && seen.Launcher == nil && !isLauncherLater(job, seen) && isBeforeRunning(out.Phase) && out.PodsMayStart && !closed {
 		at := seen.Now
 		if report != nil && !report.CreationTimestamp.IsZero() {
 			at = report.CreationTimestamp.Time
@@ -575,6 +573,21 @@ func startsWithoutPods(job mpi.Job, seen jobstate.Observed, out jobstate.Outcome
 		since = append(since, at)
 	}
 	return since
+}
+
+// isLauncherLater reports whether a launcher's Job that is missing may be created later, without an error: after the workers are ready,
+// if it depends on them. JobSet resumes its Jobs once it has created all of them.
+func isLauncherLater(job mpi.Job, seen jobstate.Observed) bool {
+	if seen.WorkerJob == nil || ptr.Deref(seen.WorkerJob.Spec.Suspend, false) {
+		return false
+	}
+	starts := func(worker jobstate.Worker) bool { return worker.Pod.Status.Phase == corev1.PodPending || cluster.Unready(worker.Pod) }
+	return job.Launcher.None || len(seen.Workers) < int(job.Workers.Count) || slices.ContainsFunc(seen.Workers, starts)
+}
+
+// isBeforeRunning reports whether a job in a phase still waits for its pods.
+func isBeforeRunning(phase v1alpha1.Phase) bool {
+	return phase == v1alpha1.PhasePending || phase == v1alpha1.PhaseInitializing
 }
 
 // startsOfIncompleteJobs are the times at which Jobs were started that have not all of their pods: those may have been refused.
