@@ -113,13 +113,13 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 	case request.Operation == admissionv1.Update:
 		before.Namespace = request.Namespace
 		errs, warnings := trainjob.CheckChange(before, job, *used)
-		errs = append(errs, trainjob.CheckNamespaceChange(before, job, *used, namespaceLimits(ctx, c, job.Namespace))...)
+		errs = append(errs, trainjob.CheckNamespaceChange(before, job, *used, namespaceLimits(ctx, c, job.Namespace, settings))...)
 		unencrypted, known := changedEncryption(ctx, c, before, job, *used, settings)
 		invalid, refused := preflightChange(ctx, c, before, job, *used, settings)
 		return responseFor(request, withoutRepeats(append(errs, unencrypted...), invalid), slices.Concat(warnings, known, refused))
 	}
 	errs, warnings := trainjob.Check(job, *used)
-	errs = append(errs, trainjob.CheckNamespaceLimits(job, *used, namespaceLimits(ctx, c, job.Namespace))...)
+	errs = append(errs, trainjob.CheckNamespaceLimits(job, *used, namespaceLimits(ctx, c, job.Namespace, settings))...)
 	converted := trainjob.Convert(job, *used)
 	if used.IsMPI() {
 		errs = append(errs, c.CheckEncryption(ctx, converted, settings)...)
@@ -180,12 +180,12 @@ func changedEncryption(ctx context.Context, c *cluster.Cluster, before, after tr
 	return added, warnings
 }
 
-// namespaceLimits returns the annotations of a namespace with the limits of its jobs; nil if they cannot be read: the API server compares
-// the job's JobSet with them (config/webhook/limits.yaml).
-func namespaceLimits(ctx context.Context, c *cluster.Cluster, namespace string) map[string]string {
-	limits, err := c.NamespaceAnnotations(ctx, namespace)
+// namespaceLimits returns the limits of the jobs of a namespace; none if they cannot be read: the API server compares the job's JobSet with
+// them (config/webhook/limits.yaml).
+func namespaceLimits(ctx context.Context, c *cluster.Cluster, namespace string, settings plan.Settings) trainjob.Limits {
+	limits, err := trainjob.LoadLimits(ctx, c.NamespaceAnnotations, namespace, settings.OperatorNamespace)
 	if err != nil {
-		return nil
+		return trainjob.Limits{}
 	}
 	return limits
 }

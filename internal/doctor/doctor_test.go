@@ -39,6 +39,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -682,13 +683,22 @@ func TestJudge(t *testing.T) {
 			"warn Gang scheduling: the pods of a job are placed one by one (--gang-scheduling=none): a job can hold nodes with a part of its pods", "--gang-scheduling=auto",
 		},
 		"limits": {
-			judgeLimits(annotated(mpi.AnnotationMaxWorkers, "4", mpi.AnnotationMaxGPUs, "2", mpi.AnnotationNodeLabels, "pool=mpi", mpi.AnnotationRequireEncryption, "true"))[0],
+			limited(nil, mpi.AnnotationMaxWorkers, "4", mpi.AnnotationMaxGPUs, "2", mpi.AnnotationNodeLabels, "pool=mpi", mpi.AnnotationRequireEncryption, "true"),
 			"ok Limits: each job of ns: at most 4 workers, at most 2 GPUs per pod, only nodes with pool=mpi, only with encrypted traffic between pods", "",
 		},
 		"an invalid limit": {
-			judgeLimits(annotated(mpi.AnnotationMaxWorkers, "x"))[0],
+			limited(nil, mpi.AnnotationMaxWorkers, "x"),
 			`fail Limits: namespace ns has invalid limits, with which jobs are refused: metadata.annotations[mpi.opendatahub.io/max-workers]: Invalid value: "x": must be a whole number, 0 or more`,
 			"kubectl annotate --overwrite namespace ns",
+		},
+		"limits of the cluster": {
+			limited(map[string]string{mpi.AnnotationMaxWorkers: "64", mpi.AnnotationMaxGPUs: "8", mpi.AnnotationNodeLabels: "region=eu"}, mpi.AnnotationMaxWorkers, "128", mpi.AnnotationNodeLabels, ""),
+			"ok Limits: each job of ns: at most 128 workers, at most 8 GPUs per pod (of the cluster, by the namespace mpijob-system)", "",
+		},
+		"an invalid limit of the cluster": {
+			limited(map[string]string{mpi.AnnotationMaxGPUs: "x"}),
+			`fail Limits: namespace mpijob-system has invalid limits, with which jobs are refused: metadata.annotations[mpi.opendatahub.io/max-gpus-per-worker]: Invalid value: "x": must be a whole number, 0 or more`,
+			"Ask the administrator of the cluster to correct the annotations: kubectl annotate --overwrite namespace mpijob-system",
 		},
 		"a missing right for TrainJobs": {
 			purposes(true)[2].judge(purposes(true)[2].rights[1:2], "ns"), "warn Run TrainJobs: not allowed in ns: patch trainjobs.trainer.kubeflow.org", "the role edit (or mpijob-user) in this namespace",
@@ -723,13 +733,13 @@ func workloads(texts ...string) []kueue.Workload {
 	return all
 }
 
-// annotated returns a namespace with annotations, by pairs of names and values.
-func annotated(pairs ...string) corev1.Namespace {
+// limited returns the result about a namespace with annotations, by pairs of names and values, and defaults of the cluster.
+func limited(defaults map[string]string, pairs ...string) Result {
 	namespace := corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: map[string]string{}}}
 	for i := 0; i < len(pairs); i += 2 {
 		namespace.Annotations[pairs[i]] = pairs[i+1]
 	}
-	return namespace
+	return judgeLimits(namespace, trainjob.Limits{Namespace: namespace.Annotations, Defaults: defaults, DefaultsFrom: "mpijob-system"})[0]
 }
 
 func TestFindOperator(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
@@ -58,7 +59,7 @@ func judgeDNS(check string, service client.ObjectKey, endpoints []discoveryv1.En
 	return Result{Check: check, Verdict: OK, Found: fmt.Sprintf("%d endpoints of service %s are ready", ready, service)}
 }
 
-// namespace checks that the namespace exists, and which pods it admits.
+// namespace checks that the namespace exists, which pods it admits, and what limits its jobs.
 func (c Cluster) namespace(ctx context.Context) []Result {
 	const check = "Namespace"
 	var namespace corev1.Namespace
@@ -69,34 +70,76 @@ func (c Cluster) namespace(ctx context.Context) []Result {
 	case err != nil:
 		return unknown(check, err)
 	}
-	return append([]Result{judgeNamespace(check, namespace)}, judgeLimits(namespace)...)
+	limits, err := c.limits(ctx, namespace)
+	results := append([]Result{judgeNamespace(check, namespace)}, judgeLimits(namespace, limits)...)
+	if err != nil {
+		results = append(results, Result{Check: "Limits", Verdict: None, Err: fmt.Errorf("read the limits of all namespaces: %w", err)})
+	}
+	return results
 }
 
-// judgeLimits reports the limits that the annotations of a namespace set for each job; none without such annotations.
-func judgeLimits(namespace corev1.Namespace) []Result {
-	result := Result{Check: "Limits", Verdict: OK}
-	if errs := append(trainjob.CheckLimitAnnotations(namespace.Annotations), mpi.CheckRequireEncryption(namespace.Annotations)...); len(errs) > 0 {
-		result.Verdict = Fail
-		result.Found = "namespace " + namespace.Name + " has invalid limits, with which jobs are refused: " + errs.ToAggregate().Error()
-		result.Remedy = "Ask the administrator of the namespace to correct the annotations: kubectl annotate --overwrite namespace " + namespace.Name + " NAME=VALUE"
-		return []Result{result}
+// limits returns the limits of the jobs of a namespace. With an error they are those of the namespace alone.
+func (c Cluster) limits(ctx context.Context, namespace corev1.Namespace) (trainjob.Limits, error) {
+	limits := trainjob.Limits{Namespace: namespace.Annotations, DefaultsFrom: operatorNamespace}
+	switch found, err := FindOperator(ctx, c.API); {
+	case err == nil:
+		limits.DefaultsFrom = found.Namespace
+	case isNotInstalled(err):
+		return limits, nil
 	}
-	var limits []string
+	var defaults corev1.Namespace
+	err := c.API.Get(ctx, client.ObjectKey{Name: limits.DefaultsFrom}, &defaults)
+	limits.Defaults = defaults.Annotations
+	return limits, client.IgnoreNotFound(err)
+}
+
+// isNotInstalled reports whether an error of FindOperator is that there is none.
+func isNotInstalled(err error) bool {
+	_, none := errors.AsType[*NotInstalledError](err)
+	return none
+}
+
+// judgeLimits reports the limits of each job of a namespace; none if it has none.
+func judgeLimits(namespace corev1.Namespace, limits trainjob.Limits) []Result {
+	result := Result{Check: "Limits", Verdict: OK}
+	own := trainjob.Limits{Namespace: namespace.Annotations}
+	if errs := append(own.Check(), mpi.CheckRequireEncryption(namespace.Annotations)...); len(errs) > 0 {
+		return []Result{invalidLimits(namespace.Name, errs, "the namespace")}
+	}
+	if errs := limits.Check(); len(errs) > 0 {
+		return []Result{invalidLimits(limits.DefaultsFrom, errs, "the cluster")}
+	}
+	var texts []string
 	for _, limit := range []struct{ annotation, text string }{
 		{mpi.AnnotationMaxWorkers, "at most %s workers"}, {mpi.AnnotationMaxGPUs, "at most %s GPUs per pod"}, {mpi.AnnotationNodeLabels, "only nodes with %s"},
 	} {
-		if value, set := namespace.Annotations[limit.annotation]; set {
-			limits = append(limits, fmt.Sprintf(limit.text, value))
+		value, isDefault, set := limits.Get(limit.annotation)
+		if !set || limit.annotation == mpi.AnnotationNodeLabels && strings.Trim(value, ", ") == "" {
+			continue
 		}
+		text := fmt.Sprintf(limit.text, value)
+		if isDefault {
+			text += " (of the cluster, by the namespace " + limits.DefaultsFrom + ")"
+		}
+		texts = append(texts, text)
 	}
 	if namespace.Annotations[mpi.AnnotationRequireEncryption] == "true" {
-		limits = append(limits, "only with encrypted traffic between pods")
+		texts = append(texts, "only with encrypted traffic between pods")
 	}
-	if len(limits) == 0 {
+	if len(texts) == 0 {
 		return nil
 	}
-	result.Found = "each job of " + namespace.Name + ": " + strings.Join(limits, ", ")
+	result.Found = "each job of " + namespace.Name + ": " + strings.Join(texts, ", ")
 	return []Result{result}
+}
+
+// invalidLimits is the result of annotations that cannot be read. of is what the administrator administers.
+func invalidLimits(namespace string, errs field.ErrorList, of string) Result {
+	return Result{
+		Check: "Limits", Verdict: Fail,
+		Found:  "namespace " + namespace + " has invalid limits, with which jobs are refused: " + errs.ToAggregate().Error(),
+		Remedy: "Ask the administrator of " + of + " to correct the annotations: kubectl annotate --overwrite namespace " + namespace + " NAME=VALUE",
+	}
 }
 
 func judgeNamespace(check string, namespace corev1.Namespace) Result {

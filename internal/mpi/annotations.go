@@ -156,7 +156,7 @@ func annotations() []Annotation {
 		},
 		{
 			Name: AnnotationMaxWorkers, On: append([]string{onNamespace}, runtimes...),
-			Values: "an integer, 0 or more", Default: "no limit",
+			Values: "an integer, 0 or more", Default: "no limit; on a Namespace that of the operator's Namespace",
 			Description: "Limits the number of nodes of a TrainJob, with any runtime, and on a Namespace of pods with ranks of an MPIJob.",
 		},
 		{
@@ -166,12 +166,12 @@ func annotations() []Annotation {
 		},
 		{
 			Name: AnnotationMaxGPUs, On: append([]string{onNamespace}, runtimes...),
-			Values: "an integer, 0 or more", Default: "no limit",
+			Values: "an integer, 0 or more", Default: "no limit; on a Namespace that of the operator's Namespace",
 			Description: "Limits the number of GPUs and other accelerators that a TrainJob requests per node, with any runtime, and on a Namespace a job of either kind per pod.",
 		},
 		{
 			Name: AnnotationNodeLabels, On: append([]string{onNamespace}, runtimes...),
-			Values: "labels as key=value, separated by commas, one value for each key", Default: "none",
+			Values: "labels as key=value, separated by commas, one value for each key", Default: "none; on a Namespace those of the operator's Namespace",
 			Description: "Requires these labels in the node selectors of launcher and workers, with a runtime without MPI of all pods but initializers, and on a Namespace of all pods, whatever a job changes.",
 		},
 		{

@@ -199,7 +199,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 		return nil, err
 	}
 	if reports != nil {
-		if err := runner.Add(m, c.NamespaceAnnotations); err != nil {
+		if err := runner.Add(m, c.NamespaceAnnotations, options.Namespace); err != nil {
 			return nil, err
 		}
 	}

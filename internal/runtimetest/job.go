@@ -53,14 +53,14 @@ func Ref(test v1alpha1.RuntimeTest) trainjob.TrainJob {
 
 // Cluster is what a test's job depends on besides its runtime.
 type Cluster struct {
-	// Namespace are the annotations of the test's Namespace.
-	Namespace map[string]string
+	// Limits are those of the jobs of the test's namespace.
+	Limits trainjob.Limits
 	// HasOverrides is whether TrainJobs have podTemplateOverrides, and not runtimePatches.
 	HasOverrides bool
 }
 
 // Job returns the TrainJob that tests a runtime: a launcher and two workers, or as many as the runtime requires, with one rank per pod that
-// runs ranks, on nodes with the labels that the runtime and the Namespace require. A nil runtime is one that does not exist. The error
+// runs ranks, on nodes with the labels that the runtime and the namespace require. A nil runtime is one that does not exist. The error
 // explains to users why the runtime cannot be tested.
 func Job(test v1alpha1.RuntimeTest, used *trainjob.Runtime, in Cluster) (*unstructured.Unstructured, error) {
 	ref := test.Spec.RuntimeRef
@@ -88,7 +88,7 @@ func Job(test v1alpha1.RuntimeTest, used *trainjob.Runtime, in Cluster) (*unstru
 	ranks = max(ranks, int32(min(used.MinWorkers(), mostRanks)))
 	job.Spec.Trainer.NumNodes = &ranks
 	job.Spec.Trainer.Command = append([]string{mpirun, "-n", fmt.Sprint(ranks), "sh", "-c", rankScript}, exchanges(converted, mpirun)...)
-	job.Spec.PodTemplateOverrides = trainjob.RequiredNodes(job, *used, in.Namespace)
+	job.Spec.PodTemplateOverrides = trainjob.RequiredNodes(job, *used, in.Limits)
 	pods := ranks
 	if !converted.Launcher.RunsRanks {
 		pods++

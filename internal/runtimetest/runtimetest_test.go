@@ -75,11 +75,11 @@ func TestJob(t *testing.T) {
 		"launcher-without-ranks": {runtime: []string{"runLauncherAsNode: true", "runLauncherAsNode: false"}, change: func(*v1alpha1.RuntimeTest) {}},
 		"required-nodes": {
 			runtime: []string{"OpenMPI\nspec", "OpenMPI\n    mpi.opendatahub.io/required-node-labels: pool=mpi\nspec"}, change: func(*v1alpha1.RuntimeTest) {},
-			in: Cluster{Namespace: map[string]string{mpi.AnnotationNodeLabels: "region=west, example.com/disk=fast"}},
+			in: Cluster{Limits: trainjob.Limits{Namespace: map[string]string{mpi.AnnotationNodeLabels: "region=west, example.com/disk=fast"}, Defaults: map[string]string{mpi.AnnotationNodeLabels: "region=east"}}},
 		},
 		"required-nodes-in-overrides": {
 			runtime: []string{"                securityContext: &user", "                nodeSelector: {region: west}\n                securityContext: &user"}, change: func(*v1alpha1.RuntimeTest) {},
-			in: Cluster{Namespace: map[string]string{mpi.AnnotationNodeLabels: "region=west"}, HasOverrides: true},
+			in: Cluster{Limits: trainjob.Limits{Defaults: map[string]string{mpi.AnnotationNodeLabels: "region=west"}}, HasOverrides: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

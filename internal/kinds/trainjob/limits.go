@@ -2,6 +2,7 @@ package trainjob
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"regexp"
@@ -126,11 +127,11 @@ func (r Runtime) limitsNodesOf(job string) bool {
 	return !slices.Contains(initializers, job)
 }
 
-// RequiredNodes returns the overrides by which the pods of a TrainJob request nodes with the labels that its runtime and the annotations
-// of its Namespace require; none for pods that do so already.
-func RequiredNodes(job TrainJob, used Runtime, namespace map[string]string) []PodTemplateOverride {
+// RequiredNodes returns the overrides by which the pods of a TrainJob request nodes with the labels that its runtime and its namespace
+// require; none for pods that do so already.
+func RequiredNodes(job TrainJob, used Runtime, limits Limits) []PodTemplateOverride {
 	byRuntime, _ := requiredLabels(used.Annotations)
-	byNamespace, _ := requiredLabels(namespace)
+	byNamespace, _ := requiredLabels(limits.annotations())
 	var all []PodTemplateOverride
 	for _, group := range podsOf(job, used) {
 		labels := map[string]string{}
@@ -151,23 +152,68 @@ func RequiredNodes(job TrainJob, used Runtime, namespace map[string]string) []Po
 	return all
 }
 
-// CheckNamespaceLimits returns where a TrainJob does not keep the limits in the annotations of its Namespace, whatever its runtime is.
+// Limits are the annotations that limit the jobs of a namespace: those of its Namespace, and for those that it does not have the defaults of
+// the cluster, which are the annotations of the operator's Namespace (config/webhook/limits.yaml).
+type Limits struct {
+	Namespace, Defaults map[string]string
+	// DefaultsFrom is the name of the operator's Namespace.
+	DefaultsFrom string
+}
+
+// LoadLimits reads the limits of the jobs of a namespace. annotations returns those of a Namespace. operatorNamespace is "" if the operator
+// runs outside of the cluster.
+func LoadLimits(ctx context.Context, annotations func(ctx context.Context, namespace string) (map[string]string, error), namespace, operatorNamespace string) (Limits, error) {
+	own, err := annotations(ctx, namespace)
+	if err != nil || operatorNamespace == "" {
+		return Limits{Namespace: own}, err
+	}
+	defaults, err := annotations(ctx, operatorNamespace)
+	return Limits{Namespace: own, Defaults: defaults, DefaultsFrom: operatorNamespace}, err
+}
+
+// limitAnnotations are those that Limits have.
+var limitAnnotations = []string{mpi.AnnotationMaxWorkers, mpi.AnnotationMaxGPUs, mpi.AnnotationNodeLabels}
+
+// Get returns the value of an annotation, and whether it is a default; false if there is none.
+func (l Limits) Get(name string) (value string, isDefault, set bool) {
+	if value, set := l.Namespace[name]; set {
+		return value, false, true
+	}
+	value, set = l.Defaults[name]
+	return value, set, set
+}
+
+// annotations returns the annotations that apply.
+func (l Limits) annotations() map[string]string {
+	apply := map[string]string{}
+	for _, name := range limitAnnotations {
+		if value, _, set := l.Get(name); set {
+			apply[name] = value
+		}
+	}
+	return apply
+}
+
+// Check returns the errors of the annotations that apply.
+func (l Limits) Check() field.ErrorList { return CheckLimitAnnotations(l.annotations()) }
+
+// CheckNamespaceLimits returns where a TrainJob does not keep the limits of its namespace, whatever its runtime is.
 // The API server compares MPIJobs and JobSets with them (config/webhook/limits.yaml), but not what the runtime and its patches request.
-func CheckNamespaceLimits(job TrainJob, used Runtime, namespace map[string]string) field.ErrorList {
-	return append(checkNamespaceCounts(job, used, namespace), checkNamespaceLabels(job, used, namespace)...)
+func CheckNamespaceLimits(job TrainJob, used Runtime, limits Limits) field.ErrorList {
+	return append(checkNamespaceCounts(job, used, limits), checkNamespaceLabels(job, used, limits)...)
 }
 
 // CheckNamespaceChange is CheckNamespaceLimits for a TrainJob that is changed. A job that was created before a limit can be suspended and
 // resumed: numbers are only compared if the change is about what they count, and the labels of nodes unless the job is suspended.
-func CheckNamespaceChange(before, after TrainJob, used Runtime, namespace map[string]string) (errs field.ErrorList) {
+func CheckNamespaceChange(before, after TrainJob, used Runtime, limits Limits) (errs field.ErrorList) {
 	if before.Generation == after.Generation {
 		return nil
 	}
 	if !slices.Equal(counted(before, used), counted(after, used)) {
-		errs = checkNamespaceCounts(after, used, namespace)
+		errs = checkNamespaceCounts(after, used, limits)
 	}
 	if !isSuspended(after) {
-		errs = append(errs, checkNamespaceLabels(after, used, namespace)...)
+		errs = append(errs, checkNamespaceLabels(after, used, limits)...)
 	}
 	return errs
 }
@@ -181,26 +227,36 @@ func counted(job TrainJob, used Runtime) []int64 {
 	return counts
 }
 
-// namespaceError is the error of an annotation of a Namespace that cannot be read.
-func namespaceError(namespace string, err *field.Error) *field.Error {
-	return field.Forbidden(field.NewPath("metadata", "namespace"), fmt.Sprintf("the namespace %s has an invalid limit, ask its administrator to correct it: %s", namespace, err))
+// limitError is the error of an annotation, of the job's Namespace or the operator's, that cannot be read.
+func limitError(job TrainJob, limits Limits, name string, err *field.Error) *field.Error {
+	text := fmt.Sprintf("the namespace %s has an invalid limit, ask its administrator to correct it: %s", job.Namespace, err)
+	if _, isDefault, _ := limits.Get(name); isDefault {
+		text = fmt.Sprintf("the namespace %s has an invalid limit for all namespaces, ask the cluster's administrator to correct it: %s", limits.DefaultsFrom, err)
+	}
+	return field.Forbidden(field.NewPath("metadata", "namespace"), text)
+}
+
+// source names what an annotation that applies to a job is the limit of, and who may change it.
+func (l Limits) source(namespace, name string) string {
+	if _, isDefault, _ := l.Get(name); isDefault {
+		return fmt.Sprintf("the limit of the cluster; ask its administrator for more (annotation %s of the namespace %s, or of %s for all)", name, namespace, l.DefaultsFrom)
+	}
+	return fmt.Sprintf("the limit of the namespace %s; ask its administrator for more (annotation %s)", namespace, name)
 }
 
 // checkNamespaceCounts is the part of CheckNamespaceLimits about numbers.
-func checkNamespaceCounts(job TrainJob, used Runtime, namespace map[string]string) (errs field.ErrorList) {
+func checkNamespaceCounts(job TrainJob, used Runtime, limits Limits) (errs field.ErrorList) {
 	most := map[string]int64{}
 	for _, name := range []string{mpi.AnnotationMaxWorkers, mpi.AnnotationMaxGPUs} {
-		switch n, limited, err := limit(namespace, name); {
+		switch n, limited, err := limit(limits.annotations(), name); {
 		case err != nil:
-			errs = append(errs, namespaceError(job.Namespace, err))
+			errs = append(errs, limitError(job, limits, name, err))
 		case limited:
 			most[name] = n
 		}
 	}
 	pods := podsOf(job, used)
-	ask := func(name string) string {
-		return fmt.Sprintf("the limit of the namespace %s; ask its administrator for more (annotation %s)", job.Namespace, name)
-	}
+	ask := func(name string) string { return limits.source(job.Namespace, name) }
 	if most, limited := most[mpi.AnnotationMaxWorkers]; limited {
 		if n, asked := countNodes(job, used, pods), int64(nodes(job, used)); n > most {
 			detail := fmt.Sprintf("must be at most %d, %s", most, ask(mpi.AnnotationMaxWorkers))
@@ -223,12 +279,16 @@ func checkNamespaceCounts(job TrainJob, used Runtime, namespace map[string]strin
 }
 
 // checkNamespaceLabels is the part of CheckNamespaceLimits about the labels of nodes.
-func checkNamespaceLabels(job TrainJob, used Runtime, namespace map[string]string) (errs field.ErrorList) {
-	required, err := requiredLabels(namespace)
+func checkNamespaceLabels(job TrainJob, used Runtime, limits Limits) (errs field.ErrorList) {
+	required, err := requiredLabels(limits.annotations())
 	if err != nil {
-		errs = append(errs, namespaceError(job.Namespace, err))
+		errs = append(errs, limitError(job, limits, mpi.AnnotationNodeLabels, err))
 	}
-	return append(errs, checkNodeLabels(job, podsOf(job, used), required, fmt.Sprintf("the namespace %s requires (annotation %s)", job.Namespace, mpi.AnnotationNodeLabels))...)
+	by := fmt.Sprintf("the namespace %s requires (annotation %s)", job.Namespace, mpi.AnnotationNodeLabels)
+	if _, isDefault, _ := limits.Get(mpi.AnnotationNodeLabels); isDefault {
+		by = fmt.Sprintf("the cluster requires (annotation %s of the namespace %s)", mpi.AnnotationNodeLabels, limits.DefaultsFrom)
+	}
+	return append(errs, checkNodeLabels(job, podsOf(job, used), required, by)...)
 }
 
 // podGroup are the pods of one of the runtime's jobs, with what a TrainJob changes in them.

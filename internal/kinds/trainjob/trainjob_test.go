@@ -246,7 +246,7 @@ func TestCheck(t *testing.T) {
 
 // TestNamespaceLimits: a TrainJob with any runtime keeps the limits of its namespace, with what its runtime and patches yield.
 func TestNamespaceLimits(t *testing.T) {
-	const torch = "    torch:\n"
+	const torch, large = "    torch:\n", "{numNodes: 5, resourcesPerNode: {limits: {nvidia.com/gpu: 3}}}"
 	limits := map[string]string{mpi.AnnotationMaxWorkers: "4", mpi.AnnotationMaxGPUs: "2", mpi.AnnotationNodeLabels: "pool=mpi, zone=a"}
 	inPool := []string{"  podTemplateOverrides: [{targetJobs: [{name: launcher}, {name: node}], spec: {nodeSelector: {pool: mpi, zone: a}}}]"}
 	tests := map[string]struct {
@@ -254,7 +254,9 @@ func TestNamespaceLimits(t *testing.T) {
 		more    []string
 		change  []string
 		limits  map[string]string
-		want    []string
+		// defaults are the annotations of the operator's namespace.
+		defaults map[string]string
+		want     []string
 	}{
 		"no limits":  {trainer: "{numNodes: 50, resourcesPerNode: {limits: {nvidia.com/gpu: 8}}}"},
 		"within":     {trainer: "{numNodes: 4, resourcesPerNode: {limits: {nvidia.com/gpu: 2}}}", more: inPool, limits: limits},
@@ -284,12 +286,32 @@ func TestNamespaceLimits(t *testing.T) {
 				"max-gpus-per-worker]", `"gpu" must be a label with its value`,
 			},
 		},
+		"defaults of the cluster": {
+			trainer: large, defaults: limits,
+			want: []string{
+				"5: must be at most 4, the limit of the cluster; ask its administrator for more (annotation mpi.opendatahub.io/max-workers of the namespace ns, or of mpijob-system for all)",
+				"3 GPUs", `"launcher" must have pool: mpi, which the cluster requires (annotation mpi.opendatahub.io/required-node-labels of the namespace mpijob-system)`,
+				`"launcher" must have zone`, `"node" must have pool`, `"node" must have zone`,
+			},
+		},
+		"the namespace's instead of defaults": {
+			trainer: large, defaults: limits,
+			limits: map[string]string{mpi.AnnotationMaxWorkers: "5", mpi.AnnotationMaxGPUs: "3", mpi.AnnotationNodeLabels: ""},
+		},
+		"some of both": {
+			trainer: large, defaults: map[string]string{mpi.AnnotationMaxGPUs: "2"}, limits: map[string]string{mpi.AnnotationMaxWorkers: "4"},
+			want: []string{"5: must be at most 4, the limit of the namespace ns;", "3 GPUs"},
+		},
+		"an invalid default": {
+			trainer: "{numNodes: 1}", defaults: map[string]string{mpi.AnnotationMaxWorkers: "x"},
+			want: []string{"the namespace mpijob-system has an invalid limit for all namespaces, ask the cluster's administrator"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			of := job(t, test.trainer, test.more...)
 			of.Namespace = "ns"
-			wants(t, trainjob.CheckNamespaceLimits(of, base(t, test.change...), test.limits), test.want...)
+			wants(t, trainjob.CheckNamespaceLimits(of, base(t, test.change...), trainjob.Limits{Namespace: test.limits, Defaults: test.defaults, DefaultsFrom: "mpijob-system"}), test.want...)
 		})
 	}
 	t.Run("other jobs of the runtime", func(t *testing.T) {
@@ -300,7 +322,7 @@ func TestNamespaceLimits(t *testing.T) {
 		used.Spec.Template.Spec.ReplicatedJobs = append(used.Spec.Template.Spec.ReplicatedJobs, initializer, own)
 		of := job(t, "{numNodes: 3}", inPool...)
 		of.Namespace = "ns"
-		wants(t, trainjob.CheckNamespaceLimits(of, used, limits), "(annotation mpi.opendatahub.io/max-workers); with other jobs of the runtime mpi there are 5 nodes", `a pod of the job "own" of the runtime mpi`,
+		wants(t, trainjob.CheckNamespaceLimits(of, used, trainjob.Limits{Namespace: limits}), "(annotation mpi.opendatahub.io/max-workers); with other jobs of the runtime mpi there are 5 nodes", `a pod of the job "own" of the runtime mpi`,
 			`"dataset-initializer" must have pool`, `"dataset-initializer" must have zone`, `"own" must have pool`, `"own" must have zone`)
 	})
 }
@@ -343,7 +365,7 @@ func TestNamespaceLimitsOfChanges(t *testing.T) {
 			if test.limits == nil {
 				test.limits = limits
 			}
-			wants(t, trainjob.CheckNamespaceChange(before, after, base(t), test.limits), test.want...)
+			wants(t, trainjob.CheckNamespaceChange(before, after, base(t), trainjob.Limits{Namespace: test.limits}), test.want...)
 		})
 	}
 }

@@ -55,13 +55,14 @@ type runtimeTests struct {
 	mapper meta.RESTMapper
 	clock  clock.PassiveClock
 	// namespace returns the annotations of a Namespace, and schemas are those of the API server.
-	namespace func(ctx context.Context, name string) (map[string]string, error)
-	schemas   discovery.OpenAPIV3SchemaInterface
+	namespace         func(ctx context.Context, name string) (map[string]string, error)
+	operatorNamespace string
+	schemas           discovery.OpenAPIV3SchemaInterface
 }
 
 // Add adds the controller of RuntimeTests to a manager, if the cluster has them. It needs JobReports. namespace returns the annotations of a
 // Namespace that have an effect on its jobs.
-func Add(m manager.Manager, namespace func(ctx context.Context, name string) (map[string]string, error)) error {
+func Add(m manager.Manager, namespace func(ctx context.Context, name string) (map[string]string, error), operatorNamespace string) error {
 	kind := v1alpha1.GroupVersion.WithKind("RuntimeTest")
 	switch _, err := m.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); {
 	case meta.IsNoMatchError(err):
@@ -80,7 +81,7 @@ func Add(m manager.Manager, namespace func(ctx context.Context, name string) (ma
 	}
 	r := &runtimeTests{
 		client: m.GetClient(), live: m.GetAPIReader(), logs: core, mapper: m.GetRESTMapper(), clock: clock.RealClock{},
-		namespace: namespace, schemas: schemas,
+		namespace: namespace, operatorNamespace: operatorNamespace, schemas: schemas,
 	}
 	err = builder.ControllerManagedBy(m).
 		Named("runtimetest").
@@ -250,7 +251,7 @@ func (r *runtimeTests) job(ctx context.Context, test *v1alpha1.RuntimeTest) (job
 		return nil, "", err
 	}
 	var in runtimetest.Cluster
-	if in.Namespace, err = r.namespace(ctx, test.Namespace); err != nil {
+	if in.Limits, err = trainjob.LoadLimits(ctx, r.namespace, test.Namespace, r.operatorNamespace); err != nil {
 		return nil, "", err
 	}
 	if in.HasOverrides, err = trainjob.HasPodTemplateOverrides(ctx, r.schemas); err != nil {
