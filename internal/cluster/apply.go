@@ -210,12 +210,20 @@ func (c *Cluster) patchLauncher(ctx context.Context, change *batchv1.Job) error 
 		to.Spec.NodeSelector, to.Spec.Affinity = from.Spec.NodeSelector, from.Spec.Affinity
 		to.Spec.Tolerations, to.Spec.SchedulingGates = from.Spec.Tolerations, from.Spec.SchedulingGates
 		if have.Annotations[mpi.AnnotationEarlierAttempts] != "" {
-			// A Job that has replaced another one has a shorter deadline until then. Each resumption starts it again.
-			have.Spec.ActiveDeadlineSeconds = change.Spec.ActiveDeadlineSeconds
+			// The deadline of a Job that has replaced another one does not start again. It may have been shortened by others.
+			have.Spec.ActiveDeadlineSeconds = shorter(have.Spec.ActiveDeadlineSeconds, change.Spec.ActiveDeadlineSeconds)
 		}
 	}
 	have.Spec.Suspend = change.Spec.Suspend
 	return c.client.Update(ctx, &have)
+}
+
+// shorter returns the shorter one of two deadlines; nil is none.
+func shorter(a, b *int64) *int64 {
+	if a == nil || b != nil && *b < *a {
+		return b
+	}
+	return a
 }
 
 // withJobLabels keeps the labels by which a batch Job selects its pods.

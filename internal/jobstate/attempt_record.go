@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	"opendatahub.io/mpijob/internal/mpi"
 )
 
@@ -36,13 +34,8 @@ func attemptRecord(job mpi.Job, seen Observed) map[string]string {
 	record := map[string]string{
 		mpi.AnnotationDisrupted:       attemptsText(disrupted),
 		mpi.AnnotationEarlierAttempts: numberText(EarlierAttempts(seen)),
-		mpi.AnnotationActiveSince:     timeText(activeSince(job, seen)),
 	}
-	evicted := seen.Gang != nil && seen.Gang.Evict
-	if job.Lifecycle.Suspended || evicted || seen.Launcher != nil && ptr.Deref(seen.Launcher.Spec.Suspend, false) {
-		// The deadline of a Job that is resumed starts again.
-		record[mpi.AnnotationActiveSince] = ""
-	}
+	record[mpi.AnnotationActiveSince], record[mpi.AnnotationActiveBefore] = activeRecord(job, seen)
 	if !IsLauncherReplaced(job, seen) {
 		return record
 	}
@@ -50,9 +43,45 @@ func attemptRecord(job mpi.Job, seen Observed) map[string]string {
 	earlier := max(attemptsOfJob(job, seen), numberIn(recorded(seen, mpi.AnnotationEarlierAttempts)))
 	record[mpi.AnnotationEarlierAttempts] = numberText(earlier)
 	if job.Lifecycle.Deadline != nil {
-		record[mpi.AnnotationActiveSince] = timeText(DeadlineFrom(job, seen))
+		record[mpi.AnnotationActiveSince], record[mpi.AnnotationActiveBefore] = timeText(DeadlineFrom(job, seen)), ""
 	}
 	return record
+}
+
+// activeRecord returns the record of the time that a job was active whose launcher's Job was replaced: since when, and while it is suspended
+// or evicted for how long. Batch Jobs start their deadline again when they are resumed, but such a job would get more time than it has.
+func activeRecord(job mpi.Job, seen Observed) (since, before string) {
+	from := activeSince(job, seen)
+	if job.Lifecycle.Deadline == nil || EarlierAttempts(seen) == 0 {
+		return timeText(from), ""
+	}
+	if from.IsZero() {
+		from = DeadlineFrom(job, seen)
+	}
+	putBack := job.Lifecycle.Suspended || seen.Gang != nil && seen.Gang.Evict
+	// Until its Job is suspended, its pods run.
+	if isSuspended(seen.Launcher) || seen.Launcher == nil && putBack || from.IsZero() {
+		return "", secondsText(usedTime(job, seen))
+	}
+	return timeText(from), ""
+}
+
+// usedTime returns for how long a job was active whose launcher's Job was replaced, as far as that is recorded.
+func usedTime(j mpi.Job, o Observed) time.Duration {
+	if since := activeSince(j, o); !since.IsZero() {
+		return o.Now.Sub(since)
+	}
+	return activeBefore(j, o)
+}
+
+// activeBefore returns the recorded time that a job was active before it was suspended or evicted, 0 if there is none. Users can write
+// annotations: a job was not active for longer than it exists.
+func activeBefore(j mpi.Job, o Observed) time.Duration {
+	seconds, err := strconv.ParseInt(recorded(o, mpi.AnnotationActiveBefore), 10, 32)
+	if err != nil || EarlierAttempts(o) == 0 || seconds < 0 {
+		return 0
+	}
+	return max(0, min(time.Duration(seconds)*time.Second, o.Now.Sub(j.Created)))
 }
 
 // IsRecorded reports whether a job's ConfigMap has the record of its launcher's attempts.
@@ -137,6 +166,14 @@ func numberText(number int32) string {
 		return ""
 	}
 	return strconv.Itoa(int(number))
+}
+
+// secondsText returns a time as an annotation, rounded up; "" for none.
+func secondsText(of time.Duration) string {
+	if of <= 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64((of+time.Second-1)/time.Second), 10)
 }
 
 // timeText returns a time as an annotation, "" for none.

@@ -364,8 +364,7 @@ func TestRecordOfNextJob(t *testing.T) {
 	}
 }
 
-// TestTimeOfNextJob: the deadline continues from a recorded time that can be true, unless the job was put back meanwhile: then it starts
-// again, as when a Job is resumed.
+// TestTimeOfNextJob: the deadline continues from a recorded time that can be true, and does not start again if the job was put back meanwhile.
 func TestTimeOfNextJob(t *testing.T) {
 	t.Parallel()
 	ago := func(minutes time.Duration) string {
@@ -375,6 +374,7 @@ func TestTimeOfNextJob(t *testing.T) {
 		earlier, since string
 		change         func(*mpi.Job, *jobstate.Observed)
 		record         string
+		before         string
 		left           int64
 	}{
 		"it continues":         {earlier: "1", since: ago(10), record: ago(10), left: 3000},
@@ -382,8 +382,8 @@ func TestTimeOfNextJob(t *testing.T) {
 		"before the job":       {earlier: "1", since: ago(31), left: 3600},
 		"in the future":        {earlier: "1", since: "9999-01-01T00:00:00Z", left: 3600},
 		"no time":              {earlier: "1", since: "soon", left: 3600},
-		"the gang is evicted":  {earlier: "1", since: ago(10), change: func(_ *mpi.Job, o *jobstate.Observed) { o.Gang = &jobstate.GangState{Evict: true} }, left: 3600},
-		"the job is suspended": {earlier: "1", since: ago(10), change: func(j *mpi.Job, _ *jobstate.Observed) { j.Lifecycle.Suspended = true }, left: 3600},
+		"the gang is evicted":  {earlier: "1", since: ago(10), change: func(_ *mpi.Job, o *jobstate.Observed) { o.Gang = &jobstate.GangState{Evict: true} }, before: "600", left: 3000},
+		"the job is suspended": {earlier: "1", since: ago(10), change: func(j *mpi.Job, _ *jobstate.Observed) { j.Lifecycle.Suspended = true }, before: "600", left: 3000},
 	} {
 		job := mpitest.Job(1, func(j *mpi.Job) {
 			j.Created, j.Lifecycle.Deadline = mpitest.Now.Add(-30*time.Minute), new(int64(3600))
@@ -396,9 +396,67 @@ func TestTimeOfNextJob(t *testing.T) {
 		if got := record[mpi.AnnotationActiveSince]; got != test.record {
 			t.Errorf("%s: the record has %q, want %q", name, got, test.record)
 		}
+		if got := record[mpi.AnnotationActiveBefore]; got != test.before {
+			t.Errorf("%s: the record has %q seconds, want %q", name, got, test.before)
+		}
 		seen.Config.Annotations = record
 		if left := *jobstate.RemainingDeadline(job, seen); left != test.left {
 			t.Errorf("%s: the next Job has %d seconds, want %d", name, left, test.left)
+		}
+	}
+}
+
+// TestActiveTimeIsBounded: a job whose launcher's Job was replaced has the time of its deadline once, however often it is suspended and
+// resumed. The time that it is suspended does not count.
+func TestActiveTimeIsBounded(t *testing.T) {
+	t.Parallel()
+	const minutes = 60
+	job := mpitest.Job(1, func(j *mpi.Job) { j.Created, j.Lifecycle.Deadline = mpitest.Now, new(int64(minutes*60)) })
+	seen := jobstate.Observed{Now: mpitest.Now.Add(time.Minute), Config: recordOf("1", "1", mpitest.Now.Format(time.RFC3339))}
+	launcher := mpitest.Launcher(job)
+	launcher.Annotations = map[string]string{mpi.AnnotationEarlierAttempts: "1"}
+	launcher.Status.StartTime = &metav1.Time{Time: seen.Now}
+	seen.Launcher = launcher
+	write := func() {
+		for name, value := range jobstate.AttemptRecord(job, seen) {
+			seen.Config.Annotations[name] = value
+		}
+		if !jobstate.IsRecorded(job, seen) {
+			t.Errorf("the record %v is written again", seen.Config.Annotations)
+		}
+	}
+	for active := int64(1); active < minutes; active += 10 {
+		write()
+		seen.Now = seen.Now.Add(10 * time.Minute)
+		// It is suspended while its pods end, for a day, and resumed.
+		job.Lifecycle.Suspended = true
+		write()
+		launcher.Spec.Suspend = new(true)
+		write()
+		seen.Now = seen.Now.Add(24 * time.Hour)
+		write()
+		job.Lifecycle.Suspended = false
+		write()
+		if jobstate.IsOverdue(job, seen) {
+			t.Errorf("after %d minutes its time is over", active+10)
+		}
+		want := max(1, (minutes-active-10)*60)
+		if left := *jobstate.RemainingDeadline(job, seen); left != want {
+			t.Errorf("after %d minutes there are %d seconds left, want %d", active+10, left, want)
+		}
+		launcher.Spec.Suspend, launcher.Status.StartTime = nil, nil
+		write()
+		launcher.Status.StartTime = &metav1.Time{Time: seen.Now}
+		write()
+	}
+	if !jobstate.IsOverdue(job, seen) {
+		t.Error("its time is not over")
+	}
+	// Users can write the record.
+	for _, text := range []string{"-1", "x", "99999999999"} {
+		seen.Config.Annotations[mpi.AnnotationActiveSince], seen.Config.Annotations[mpi.AnnotationActiveBefore] = "", text
+		if jobstate.IsOverdue(job, seen) {
+			t.Errorf("%q seconds are taken", text)
 		}
 	}
 }

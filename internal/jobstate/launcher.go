@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podstatus"
@@ -57,7 +59,7 @@ func launcherDone(o Observed) bool {
 }
 
 // DeadlineFrom returns when the deadline of a job began to count (mpi.Lifecycle); zero if it does not count yet: the job is suspended, or
-// its launcher's Job has not started. It continues to count if that Job is replaced.
+// its launcher's Job has not started. It continues to count if that Job is replaced, also over suspensions from then on.
 func DeadlineFrom(j mpi.Job, o Observed) time.Time {
 	since := activeSince(j, o)
 	switch {
@@ -67,19 +69,27 @@ func DeadlineFrom(j mpi.Job, o Observed) time.Time {
 		return j.Lifecycle.DeadlineFrom
 	case !since.IsZero():
 		return since
-	case o.Launcher != nil && o.Launcher.Status.StartTime != nil:
-		return o.Launcher.Status.StartTime.Time
+	case o.Launcher != nil && o.Launcher.Status.StartTime != nil && !isSuspended(o.Launcher):
+		return o.Launcher.Status.StartTime.Add(-activeBefore(j, o))
 	}
 	return time.Time{}
 }
 
 // RemainingDeadline returns the activeDeadlineSeconds of a new or resumed Job of the launcher: what its earlier Jobs have left of the job's.
 func RemainingDeadline(j mpi.Job, o Observed) *int64 {
-	from := DeadlineFrom(j, o)
-	if j.Lifecycle.Deadline == nil || o.Launcher != nil || from.IsZero() {
+	if j.Lifecycle.Deadline == nil || o.Launcher != nil && !isSuspended(o.Launcher) {
 		return j.Lifecycle.Deadline
 	}
-	return new(max(1, *j.Lifecycle.Deadline-int64(o.Now.Sub(from)/time.Second)))
+	used := usedTime(j, o)
+	if from := DeadlineFrom(j, o); !from.IsZero() {
+		used = o.Now.Sub(from)
+	}
+	return new(max(1, *j.Lifecycle.Deadline-int64(used/time.Second)))
+}
+
+// isSuspended reports whether a launcher's Job is suspended.
+func isSuspended(launcher *batchv1.Job) bool {
+	return launcher != nil && ptr.Deref(launcher.Spec.Suspend, false)
 }
 
 // OverdueIn returns the time until a job without a launcher fails by its deadline; 0: it does not.

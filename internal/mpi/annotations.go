@@ -225,6 +225,10 @@ func annotations() []Annotation {
 			Description: "Is the time from which the deadline of a job counts whose launcher's Job was replaced.",
 		},
 		{
+			Name: AnnotationActiveBefore, SetBy: setByOperator, On: []string{"ConfigMap"}, Values: "a number of seconds",
+			Description: "Is how long a job whose launcher's Job was replaced had been active when it was suspended or evicted: the deadline continues from there.",
+		},
+		{
 			Name: AnnotationEndpoints, SetBy: setByOperator, On: []string{"NetworkPolicy"}, Values: "destinations by the names of Secrets",
 			Description: "Lists the destinations that are allowed for data connections.",
 		},

@@ -48,6 +48,8 @@ const (
 	AnnotationEarlierAttempts = Group + "/earlier-attempts"
 	// AnnotationActiveSince is when the deadline of a job whose launcher's batch Job was replaced began to count.
 	AnnotationActiveSince = Group + "/active-since"
+	// AnnotationActiveBefore is for how many seconds such a job was active before it was suspended or lost its place.
+	AnnotationActiveBefore = Group + "/active-before"
 )
 
 // Annotations that administrators set on a training runtime of Kubeflow Trainer. AnnotationImplementation makes a

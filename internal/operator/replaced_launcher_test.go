@@ -181,6 +181,60 @@ func TestResumedLauncherKeepsItsDeadline(t *testing.T) {
 	}
 }
 
+// TestReplacedLauncherKeepsItsTime: the deadline of a Job that has replaced another one does not start again when the job is suspended and
+// resumed, nor does it become longer than what an administrator's policy has made of it.
+func TestReplacedLauncherKeepsItsTime(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	start(t, namespace)
+	launcher, pod := runs(t, namespace, func(job *kubeflow.MPIJob) {
+		job.Spec.RunPolicy.BackoffLimit, job.Spec.RunPolicy.ActiveDeadlineSeconds = new(int32), new(int64(3600))
+	})
+	accept := refuseJobs(t, namespace)
+	drainPod(t, pod)
+	eventually(t, "the attempt is recorded", func() error {
+		if got := get(t, namespace, "pi-config", &corev1.ConfigMap{}).Annotations[mpi.AnnotationDisrupted]; got != "1" {
+			return fmt.Errorf("it lists %q", got)
+		}
+		return nil
+	})
+	if err := api.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	failJob(t, namespace, 1)
+	accept()
+	next := exists(t, namespace, "pi-launcher", &batchv1.Job{}, string(launcher.UID))
+	had := *next.Spec.ActiveDeadlineSeconds
+	next.Status.StartTime = new(metav1.Now())
+	if err := api.Status().Update(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	resume := func() int64 {
+		t.Helper()
+		change(t, namespace, func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(true) })
+		suspended(t, namespace, true)
+		eventually(t, "its time is recorded", func() error {
+			if got := get(t, namespace, "pi-config", &corev1.ConfigMap{}).Annotations[mpi.AnnotationActiveBefore]; got == "" {
+				return errors.New("there is none")
+			}
+			return nil
+		})
+		change(t, namespace, func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(false) })
+		return ptr.Deref(suspended(t, namespace, false).Spec.ActiveDeadlineSeconds, -1)
+	}
+	if seconds := resume(); seconds > had || seconds < 3000 {
+		t.Errorf("the resumed Job has %d seconds, and had %d", seconds, had)
+	}
+	eventually(t, "an administrator shortens it", func() error {
+		launcher := get(t, namespace, "pi-launcher", &batchv1.Job{})
+		launcher.Spec.ActiveDeadlineSeconds = new(int64(600))
+		return api.Update(t.Context(), launcher)
+	})
+	if seconds := resume(); seconds != 600 {
+		t.Errorf("the resumed Job has %d seconds", seconds)
+	}
+}
+
 // TestRecordIsWrittenOnce: annotations that others wrote, or with which the ConfigMap was created, are emptied, and then not applied again.
 func TestRecordIsWrittenOnce(t *testing.T) {
 	t.Parallel()
