@@ -571,6 +571,13 @@ WRONG_CALLS: dict[str, tuple[str, str, tuple[Any, ...], dict[str, Any], str]] = 
         {"on_phase": "print"},
         "on_phase: 'print' cannot be called; use a function that takes a JobStatus, such as print",
     ),
+    "callback of findings": (
+        "client",
+        "wait_for_jobs",
+        ([],),
+        {"on_finding": "print"},
+        "on_finding: 'print' cannot be called; use a function that takes a JobStatus and a Finding, such as print",
+    ),
     "webhook without a scheme": (
         "job",
         "wait_for_completion",

@@ -176,13 +176,20 @@ def of_dry_run(value: object) -> list[Problem]:
 
 
 def of_waiting(
-    until: object = "Succeeded", timeout: object = None, on_phase: object = None, webhook: object = None
+    until: object = "Succeeded",
+    timeout: object = None,
+    on_phase: object = None,
+    on_finding: object = None,
+    webhook: object = None,
 ) -> list[Problem]:
     """Check how a job is to be awaited."""
     found = [*problems_of_phases(until), *of_duration(timeout)]
     if on_phase is not None and not callable(on_phase):
         text = f"{on_phase!r} cannot be called; use a function that takes a JobStatus, such as print"
         found.append(Problem("on_phase", text))
+    if on_finding is not None and not callable(on_finding):
+        text = f"{on_finding!r} cannot be called; use a function that takes a JobStatus and a Finding, such as print"
+        found.append(Problem("on_finding", text))
     if webhook is not None and not is_web_address(webhook):
         text = f"{webhook!r} is not allowed; use a URL with http or https, such as 'https://example.com/hook'"
         found.append(Problem("webhook", text))

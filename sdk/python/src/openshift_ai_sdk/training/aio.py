@@ -52,7 +52,7 @@ from openshift_ai_sdk.training._job_spec import JobSpec
 from openshift_ai_sdk.training._logs import RankSet, Since
 from openshift_ai_sdk.training._many import raise_all
 from openshift_ai_sdk.training._model_registry import Model, register
-from openshift_ai_sdk.training._notify import Observer, PhaseCallback
+from openshift_ai_sdk.training._notify import FindingCallback, Observer, PhaseCallback
 from openshift_ai_sdk.training._phases import parse_phases, problems_of_phases
 from openshift_ai_sdk.training._plot import Plot, curves_of, plot
 from openshift_ai_sdk.training._profile import Profile
@@ -331,6 +331,7 @@ class TrainingClient:
         until: str | Sequence[str] = "Succeeded",
         timeout: Duration | None = None,
         on_phase: PhaseCallback | None = None,
+        on_finding: FindingCallback | None = None,
         webhook: str | None = None,
         progress: bool = False,
         raise_if_blocked: bool = False,
@@ -343,13 +344,14 @@ class TrainingClient:
         _validate.check(
             _validate.of_name(name),
             _validate.of_namespace(namespace),
-            _validate.of_waiting(until, timeout, on_phase, webhook),
+            _validate.of_waiting(until, timeout, on_phase, on_finding, webhook),
         )
         job = await self.get_job(name, namespace)
         return await job.wait_for_phase(
             until,
             timeout=timeout,
             on_phase=on_phase,
+            on_finding=on_finding,
             webhook=webhook,
             progress=progress,
             raise_if_blocked=raise_if_blocked,
@@ -361,6 +363,7 @@ class TrainingClient:
         *,
         timeout: Duration | None = None,
         on_phase: PhaseCallback | None = None,
+        on_finding: FindingCallback | None = None,
         webhook: str | None = None,
     ) -> list[JobStatus]:
         """Wait until jobs have ended, whether they succeed or fail, and return their statuses in the order of the jobs.
@@ -376,10 +379,10 @@ class TrainingClient:
         """
         _validate.check(
             _validate.of_jobs(jobs, MPIJob, "jobs"),
-            _validate.of_waiting(timeout=timeout, on_phase=on_phase, webhook=webhook),
+            _validate.of_waiting(timeout=timeout, on_phase=on_phase, on_finding=on_finding, webhook=webhook),
         )
         jobs = [jobs] if isinstance(jobs, MPIJob) else jobs
-        observer = Observer(on_phase=on_phase, webhook=webhook)
+        observer = Observer(on_phase=on_phase, on_finding=on_finding, webhook=webhook)
         refs = [job._ref for job in jobs]
         ended = {}
         async for status in iterate(_wait.wait_all(self._cluster, refs, _validate.seconds(timeout), observer)):
@@ -1185,6 +1188,7 @@ class MPIJob:
         timeout: Duration | None = None,
         *,
         on_phase: PhaseCallback | None = None,
+        on_finding: FindingCallback | None = None,
         webhook: str | None = None,
         progress: bool = False,
         raise_if_blocked: bool = False,
@@ -1196,7 +1200,9 @@ class MPIJob:
         Args:
             timeout: Give up after this time, in seconds or such as ``"4h"``; by default never. 0 reads the status once.
             on_phase: Called with the status when the phase changes.
-            webhook: URL that gets the status as JSON when the phase changes.
+            on_finding: Called with the status and a finding when it is new: a warning, or why the job cannot go on or
+                has failed. Each code is reported once, and again if its severity changes.
+            webhook: URL that gets the status as JSON when the phase changes or a finding is new.
             progress: Show a progress bar of the training, as its log reports it (needs the extra ``notebook``).
             raise_if_blocked: Raise if the job cannot go on without a change, such as a job whose image cannot be
                 pulled; by default this is a warning, and waiting continues.
@@ -1214,6 +1220,7 @@ class MPIJob:
             "Succeeded",
             timeout=timeout,
             on_phase=on_phase,
+            on_finding=on_finding,
             webhook=webhook,
             progress=progress,
             raise_if_blocked=raise_if_blocked,
@@ -1225,6 +1232,7 @@ class MPIJob:
         *,
         timeout: Duration | None = None,
         on_phase: PhaseCallback | None = None,
+        on_finding: FindingCallback | None = None,
         webhook: str | None = None,
         progress: bool = False,
         raise_if_blocked: bool = False,
@@ -1235,7 +1243,9 @@ class MPIJob:
             until: A phase or several, such as ``"Running"``.
             timeout: Give up after this time, in seconds or such as ``"10m"``; by default never.
             on_phase: Called with the status when the phase changes.
-            webhook: URL that gets the status as JSON when the phase changes.
+            on_finding: Called with the status and a finding when it is new: a warning, or why the job cannot go on or
+                has failed. Each code is reported once, and again if its severity changes.
+            webhook: URL that gets the status as JSON when the phase changes or a finding is new.
             progress: Show a progress bar of the training, as its log reports it (needs the extra ``notebook``).
             raise_if_blocked: Raise if the job cannot go on without a change, such as a job whose image cannot be
                 pulled; by default this is a warning, and waiting continues.
@@ -1249,9 +1259,9 @@ class MPIJob:
         Example:
             >>> await job.wait_for_phase("Running", timeout="10m")
         """
-        _validate.check(_validate.of_waiting(until, timeout, on_phase, webhook))
+        _validate.check(_validate.of_waiting(until, timeout, on_phase, on_finding, webhook))
         with bar(self.name, progress) as shown:
-            observer = Observer(shown.show if shown else None, on_phase, webhook, bool(raise_if_blocked))
+            observer = Observer(shown.show if shown else None, on_phase, on_finding, webhook, bool(raise_if_blocked))
             try:
                 self._known = status = await run(
                     wait_with_bar(
