@@ -100,6 +100,17 @@ const (
 	SeverityInfo Severity = "Info"
 )
 
+// Link is a link to a page about a job.
+type Link struct {
+	// title names the page, such as MLflow.
+	// +kubebuilder:validation:MaxLength=20
+	Title string `json:"title"`
+	// url is the address of the page, with http or https.
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:Pattern=`^https?://`
+	URL string `json:"url"`
+}
+
 // JobReportStatus is the state of a job. All lists are bounded, so that a report has at most 296 KiB.
 type JobReportStatus struct {
 	// phase is the step of its life that the job is in: Pending (nothing started), Queued (waits in a queue),
@@ -190,6 +201,13 @@ type JobReportStatus struct {
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	LogsLink string `json:"logsLink,omitempty"`
+	// links are pages about the job, such as that of its run in MLflow: those that its user or the administrator wrote, and what its
+	// variables name.
+	// +kubebuilder:validation:MaxItems=4
+	// +listType=map
+	// +listMapKey=title
+	// +optional
+	Links []Link `json:"links,omitempty"`
 	// timeline lists the events of the job, oldest first.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic

@@ -48,6 +48,7 @@ func main() {
 	flag.StringVar(&bucket.Credentials, "log-bucket-credentials", "/etc/mpijob/log-bucket", "Folder with the files AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and ca.crt if the S3 server has a CA of its own")
 	flag.DurationVar(&bucket.Retention, "log-bucket-retention", 24*time.Hour, "Duration to keep the complete logs of a job after its end, 168h at most")
 	flag.Int64Var(&bucket.MaxBytes, "log-bucket-job-bytes", 1<<30, "Size in bytes of the text of its logs to keep of each job in the log bucket, 4294967296 at most, and three quarters of that of each pod; what is printed after that is left out")
+	flag.StringVar(&options.JobLinks, "job-links", "", "Links of all jobs to pages about them, as TITLE=URL separated by blanks, such as TensorBoard=https://tensorboard.example.com/{name}; the placeholders are those of --logs-link (docs/metrics.md)")
 	flag.StringVar(&options.LogsLink, "logs-link", "", "URL of a job's logs in a log store, with {namespace}, {kind}, {name}, {uid}, {start}, {end}, {startMs} and {endMs}; reports contain it (docs/admin/logs.md)")
 	flag.Func("mask", "Regular expression (RE2) of secrets to mask in the logs and events of reports; only its first group is masked if it has one. Can be repeated. Common forms of secrets are always masked", func(pattern string) error {
 		options.MaskPatterns = append(options.MaskPatterns, pattern)

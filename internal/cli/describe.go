@@ -143,7 +143,7 @@ func (o *describeOptions) resources(job jobs.Job, isDrawn bool) [][2]string {
 	if status.Trace != nil {
 		traceID = status.Trace.ID
 	}
-	return [][2]string{
+	facts := [][2]string{
 		{"MPI", jobs.RanksText(status)},
 		{"Binding", status.MPI.Binding},
 		{"Image", pods.Image},
@@ -164,4 +164,8 @@ func (o *describeOptions) resources(job jobs.Job, isDrawn bool) [][2]string {
 		{"All logs", status.LogsLink},
 		{"Complete logs", job.CompleteLogsText()},
 	}
+	for _, link := range status.Links {
+		facts = append(facts, [2]string{link.Title, link.URL})
+	}
+	return facts
 }

@@ -312,6 +312,7 @@ func fillMLTeam(t *testing.T) {
 		Curves:      figuresOf(now, 100),
 		Usage:       usageOf(now, 169*time.Minute, "bert-large-worker-0", "bert-large-worker-1", "bert-large-worker-2", "bert-large-worker-3"),
 		Profile:     profileOf(now),
+		Links:       []v1alpha1.Link{{Title: "MLflow", URL: "https://mlflow.example.com/#/experiments/7"}, {Title: "TensorBoard", URL: "https://tensorboard.example.com/?run=bert-large"}},
 		Waited:      &v1alpha1.Waited{Backend: "kueue", Queue: "gpu-queue", Pods: 5, Seconds: 420, Until: *at(171 * time.Minute)},
 		Timeline:    []v1alpha1.TimelineEntry{{Time: *at(3 * time.Hour), Event: "Created", Detail: "by ada"}, {Time: *at(179 * time.Minute), Event: "Queued", Detail: "in gpu-queue, position 3"}, {Time: *at(171 * time.Minute), Event: "Admitted"}, {Time: *at(170 * time.Minute), Event: "Running", Detail: "launcher and 4 workers"}},
 	})

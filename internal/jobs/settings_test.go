@@ -257,6 +257,7 @@ func TestSettingsAreComplete(t *testing.T) {
 // withoutSetting are the annotations of jobs that are no settings, with the reasons.
 var withoutSetting = map[string]string{
 	mpi.AnnotationLaunch:            "it is for images of mpi-operator with OpenSSH, whose jobs are written in YAML",
+	mpi.AnnotationLinks:             "it can be set on a running job, with kubectl annotate",
 	mpi.AnnotationPreferredTopology: "it is the prefix prefer: of topology",
 	mpi.AnnotationRequeues:          "it tunes gangTimeout, which few jobs need",
 	mpi.AnnotationSilence:           "it can be set on a running job, with kubectl annotate",

@@ -127,6 +127,11 @@ func annotations() []Annotation {
 			Description: "Sets how long the program may print nothing before the job's report warns.",
 		},
 		{
+			Name: AnnotationLinks, On: jobs, check: errorsOf(ParseJobLinks),
+			Values: fmt.Sprintf("`TITLE=URL`, at most %d of them, separated by blanks", MaxLinks), Default: "those of the administrator, and MLflow if the job's variables name it",
+			Description: "Adds [links](metrics.md#link-jobs-to-mlflow-and-tensorboard) to the job's report, such as one to TensorBoard. The URLs may have placeholders such as `{name}`.",
+		},
+		{
 			Name: AnnotationProfile, On: jobs, definesPods: true, check: errorsOf(ParseProfile),
 			Values: "`true` or `false`", Default: "`false`",
 			Description: "Counts and times the calls of MPI in each rank, for the job's [communication profile](metrics.md#where-the-time-goes). It must be there before the pods are created.",

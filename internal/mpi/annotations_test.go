@@ -53,8 +53,8 @@ func TestCheckAnnotations(t *testing.T) {
 	}
 	delete(bad, mpi.AnnotationPreferredTopology)
 	for kind, want := range map[string][]string{
-		mpi.KindMPIJob:   {mpi.AnnotationLaunch, mpi.AnnotationConnections, mpi.AnnotationRDMA, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota, mpi.AnnotationSuspendInQueue, mpi.AnnotationRequeues, mpi.AnnotationSilence, mpi.AnnotationProfile, mpi.AnnotationTraceParent},
-		mpi.KindTrainJob: {mpi.AnnotationConnections, mpi.AnnotationRDMA, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota, mpi.AnnotationSuspendInQueue, mpi.AnnotationScheduleTimeout, mpi.AnnotationPriorityClass, mpi.AnnotationSilence, mpi.AnnotationProfile, mpi.AnnotationTraceParent, mpi.AnnotationMaxRestarts, mpi.AnnotationTTL},
+		mpi.KindMPIJob:   {mpi.AnnotationLaunch, mpi.AnnotationConnections, mpi.AnnotationRDMA, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota, mpi.AnnotationSuspendInQueue, mpi.AnnotationRequeues, mpi.AnnotationSilence, mpi.AnnotationLinks, mpi.AnnotationProfile, mpi.AnnotationTraceParent},
+		mpi.KindTrainJob: {mpi.AnnotationConnections, mpi.AnnotationRDMA, mpi.AnnotationRequiredTopology, mpi.AnnotationWaitForQuota, mpi.AnnotationSuspendInQueue, mpi.AnnotationScheduleTimeout, mpi.AnnotationPriorityClass, mpi.AnnotationSilence, mpi.AnnotationLinks, mpi.AnnotationProfile, mpi.AnnotationTraceParent, mpi.AnnotationMaxRestarts, mpi.AnnotationTTL},
 	} {
 		var got []string
 		for _, err := range mpi.CheckAnnotations(kind, "ns", bad) {

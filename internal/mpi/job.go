@@ -53,6 +53,8 @@ type Job struct {
 	// WaitForQuota is whether the job waits if its namespace's quota has no room for all of its pods (see
 	// WaitsForQuota).
 	WaitForQuota bool
+	// Links are the links to pages about the job that its user wrote.
+	Links []Link
 	// Profile is whether the calls of MPI in each rank are counted and timed.
 	Profile bool
 	// SuspendedInQueue is whether the job's user keeps it out of its queue (AnnotationSuspendInQueue).

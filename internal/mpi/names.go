@@ -154,6 +154,9 @@ const AnnotationTraceParent = Group + "/traceparent"
 // such as 1h30m.
 const AnnotationSilence = Group + "/silent-after"
 
+// AnnotationLinks on a job lists links to pages about it, such as that of TensorBoard, in the format of ParseLinks.
+const AnnotationLinks = Group + "/links"
+
 // Annotations on a job that place its pods in one rack, zone or other topology domain. The value is the key of a node
 // label, such as topology.kubernetes.io/zone: all pods run on nodes with the same value of this label.
 // AnnotationRequiredTopology is a requirement, AnnotationPreferredTopology a preference.

@@ -89,6 +89,8 @@ type Options struct {
 	LogBucket logstore.Settings
 	// LogsLink is the template of the links to jobs' logs in a log store (report.ParseLogsLink); empty: reports have none.
 	LogsLink string
+	// JobLinks are the links of all jobs to pages about them (report.ParseJobLinks); empty: reports have only those of their jobs.
+	JobLinks string
 	// TrainingProgress is how often the log of a job that runs is read for its progress; 0: never.
 	TrainingProgress time.Duration
 	// WebhookPort serves the admission webhooks; 0 turns them off.
@@ -179,7 +181,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	}
 	c := cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{})
 	reports, err := reporting.New(ctx, m, reporting.Options{
-		Masker: masker, Retention: options.ReportRetention, Limits: options.ReportLimits, MaxLogBytes: options.MaxLogBytes, LogBucket: options.LogBucket, LogsLink: options.LogsLink, TrainingProgress: options.TrainingProgress, ServeMetrics: options.MetricsAddress != "0",
+		Masker: masker, Retention: options.ReportRetention, Limits: options.ReportLimits, MaxLogBytes: options.MaxLogBytes, LogBucket: options.LogBucket, LogsLink: options.LogsLink, JobLinks: options.JobLinks, TrainingProgress: options.TrainingProgress, ServeMetrics: options.MetricsAddress != "0",
 		Tracing: options.Tracing, Namespace: options.Namespace,
 	})
 	if err != nil {

@@ -1,51 +1,27 @@
 package report
 
 import (
-	"fmt"
-	"net/url"
-	"regexp"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // A LogsLink makes links to the logs of jobs in a log store, such as Loki. The zero value makes none.
 type LogsLink struct{ template string }
 
-// linkFields are the placeholders of a template.
-var linkFields = []string{"namespace", "kind", "name", "uid", "start", "end", "startMs", "endMs"}
-
-var linkField = regexp.MustCompile(`\{(\w*)\}`)
-
-// ParseLogsLink reads a template of links: an http or https URL with the placeholders {namespace}, {kind}, {name} and {uid} of the job,
-// {start} and {end} in RFC 3339, and {startMs} and {endMs} in milliseconds since 1970. The last four are those of the job, with
-// "now" as the end of one that has not ended. Values are escaped for a query. Other braces are part of the URL, such as those of a
-// selector {app="x"}. An empty template makes no links.
+// ParseLogsLink reads a template of links (see mpi.CheckLinkTemplate). An empty template makes no links.
 func ParseLogsLink(template string) (LogsLink, error) {
-	link := LogsLink{template}
 	if template == "" {
-		return link, nil
+		return LogsLink{}, nil
 	}
-	for _, field := range linkField.FindAllStringSubmatch(template, -1) {
-		if !slices.Contains(linkFields, field[1]) {
-			return LogsLink{}, fmt.Errorf("%q has the unknown placeholder %s; use {%s}", template, field[0], strings.Join(linkFields, "}, {"))
-		}
+	if err := mpi.CheckLinkTemplate(template, maxLogsLink/2); err != nil {
+		return LogsLink{}, err
 	}
-	sample, err := url.Parse(linkField.ReplaceAllString(template, "x"))
-	switch {
-	case err != nil:
-		return LogsLink{}, fmt.Errorf("%q is not a URL: %w", template, err)
-	case sample.Scheme != "https" && sample.Scheme != "http" || sample.Host == "":
-		return LogsLink{}, fmt.Errorf("%q is not a URL of a web page; start it with https://", template)
-	case len(template) > maxLogsLink/2:
-		return LogsLink{}, fmt.Errorf("the URL has %d characters; use at most %d", len(template), maxLogsLink/2)
-	}
-	return link, nil
+	return LogsLink{template}, nil
 }
 
 // maxLogsLink is the longest link that the API allows.
@@ -56,6 +32,15 @@ func (l LogsLink) Of(report *v1alpha1.JobReport) string {
 	if l.template == "" {
 		return ""
 	}
+	made := mpi.ExpandLink(l.template, linkValues(report))
+	if len(made) > maxLogsLink {
+		return ""
+	}
+	return made
+}
+
+// linkValues returns the values of the placeholders of links.
+func linkValues(report *v1alpha1.JobReport) map[string]string {
 	job, status := report.Spec.JobRef, report.Status
 	start, startMs := stamps(status.StartTime, report.CreationTimestamp.Time)
 	end, endMs := "now", "now"
@@ -63,15 +48,10 @@ func (l LogsLink) Of(report *v1alpha1.JobReport) string {
 		// Log stores have the last lines a moment later.
 		end, endMs = stamps(&metav1.Time{Time: status.CompletionTime.Add(time.Minute)}, time.Time{})
 	}
-	values := map[string]string{
+	return map[string]string{
 		"namespace": report.Namespace, "kind": job.Kind, "name": job.Name, "uid": string(job.UID),
 		"start": start, "end": end, "startMs": startMs, "endMs": endMs,
 	}
-	made := linkField.ReplaceAllStringFunc(l.template, func(field string) string { return url.QueryEscape(values[field[1:len(field)-1]]) })
-	if len(made) > maxLogsLink {
-		return ""
-	}
-	return made
 }
 
 // stamps returns a time in RFC 3339 and in milliseconds since 1970.

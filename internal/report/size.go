@@ -37,8 +37,8 @@ const (
 	// room for them.
 	maxManifest      = 32 << 10
 	maxSpecification = 40 << 10
-	// maxStatus leaves room for metadata; maxTail is the share of the logs.
-	maxStatus = MaxSize - maxSpecification - 8<<10
+	// maxStatus leaves room for metadata and links; maxTail is the share of the logs.
+	maxStatus = MaxSize - maxSpecification - 12<<10
 	maxTail   = 48 << 10
 )
 

@@ -83,6 +83,7 @@ type Reporter struct {
 	retention time.Duration
 	jobLogs   *jobLogs
 	logsLink  report.LogsLink
+	jobLinks  report.JobLinks
 	// keeper keeps complete logs; nil keeps none.
 	keeper *logstore.Keeper
 }
@@ -100,6 +101,8 @@ type Options struct {
 	Namespace string
 	// LogsLink is the template of the links to jobs' logs in a log store (report.ParseLogsLink); empty: reports have none.
 	LogsLink string
+	// JobLinks are the links of all jobs (report.ParseJobLinks); empty: reports have only those of their jobs.
+	JobLinks string
 	// MaxLogBytes is how many bytes of compressed logs the report of a finished job keeps; 0 keeps none.
 	MaxLogBytes int
 	// LogBucket is where complete logs are kept; the zero value keeps none.
@@ -117,6 +120,10 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 	link, err := report.ParseLogsLink(options.LogsLink)
 	if err != nil {
 		return nil, fmt.Errorf("--logs-link: %w", err)
+	}
+	links, err := report.ParseJobLinks(options.JobLinks)
+	if err != nil {
+		return nil, fmt.Errorf("--job-links: %w", err)
 	}
 	kind := v1alpha1.GroupVersion.WithKind("JobReport")
 	switch _, err := m.GetRESTMapper().RESTMapping(kind.GroupKind(), kind.Version); {
@@ -154,7 +161,7 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 	r.refreshLimit = flowcontrol.NewTokenBucketRateLimiter(refreshesPerSecond, refreshesPerSecond)
 	r.listener, r.lastLogs = newLogReader(gatherer.Listen, options.TrainingProgress), newLastLogs()
 	r.usage = newUsageReader(gatherer.Usage)
-	r.jobLogs, r.logsLink = newJobLogs(options.MaxLogBytes, gatherer.LogEnds), link
+	r.jobLogs, r.logsLink, r.jobLinks = newJobLogs(options.MaxLogBytes, gatherer.LogEnds), link, links
 	r.lastPods = newLastPods(gatherer.LastRun, r.lastLogs, clock.RealClock{})
 	if err := r.addKeeper(m, options, records); err != nil {
 		return nil, err
@@ -242,6 +249,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 		return 0, err
 	}
 	next.Status.LogsLink = r.logsLink.Of(&next)
+	next.Status.Links = r.jobLinks.Of(job, &next, r.masker.Text)
 	r.tracing.Begin(&next.Status, job)
 	r.runs.observe(job, seen, &next)
 	again := nextUpdate(job, seen, out, &next, listenAgain, usageAgain)

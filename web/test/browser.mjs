@@ -292,6 +292,12 @@ const journeys = {
     await page.getByRole('heading', {level: 1, name: /bert-large/}).waitFor();
     await page.getByText('4 of 4 ready').waitFor();
     await page.getByText(/^4 workers: 32 CPUs, 256 GiB of memory, 8 GPUs$/).waitFor();
+    const links = page.locator('dt', {hasText: /^Links$/}).locator('..').getByRole('link');
+    await expect(links).toHaveText(['MLflow', 'TensorBoard']);
+    assert.deepEqual(await links.evaluateAll((all) => all.map((link) => [link.href, link.rel])), [
+      ['https://mlflow.example.com/#/experiments/7', 'noopener noreferrer'],
+      ['https://tensorboard.example.com/?run=bert-large', 'noopener noreferrer'],
+    ]);
     await inspect(page, 'job-overview');
     const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', {name: 'Download configuration'}).click()]);
     assert.equal(file.suggestedFilename(), 'bert-large.yaml');

@@ -58,6 +58,7 @@ versions, but no kinds. */}}
   (list "max-total-report-bytes" $s.reports.bytes)
   (list "max-log-bytes" $s.reports.logBytes)
   (list "logs-link" $s.logsLink)
+  (list "job-links" (join " " $s.jobLinks))
   (list "log-bucket" $s.logBucket.name)
   (list "log-bucket-prefix" $s.logBucket.prefix)
   (list "log-bucket-endpoint" $s.logBucket.endpoint)

@@ -265,6 +265,7 @@ settings:
   requireEncryption: true
   allowEgress: ["10.0.0.7:2049", ns/minio:9000]
   logsLink: "https://logs/?q={name}"
+  jobLinks: ["TensorBoard=https://tb/?run={name}", "MLflow=https://mlflow"]
   mask: [first, "sec(o)nd"]
   trainingProgress: "0"
   reports: {retention: 24h, perNamespace: 0, bytesPerNamespace: 16777216, bytes: 104857600, logBytes: 0}
@@ -286,7 +287,7 @@ func TestSettingsBecomeFlags(t *testing.T) {
 		"--watch-namespaces=a,b", "--cluster-domain=cluster.local", "--agent-delivery=image-volume", "--gang-scheduling=none",
 		"--autoscaler=none", "--ssh-key-type=rsa-4096", "--network-policies=false", "--isolate-all-trainjobs=true", "--require-encryption=true",
 		"--allow-egress=10.0.0.7:2049,ns/minio:9000", "--training-progress=0", "--report-retention=24h", "--max-reports=0",
-		"--max-report-bytes=16777216", "--max-total-report-bytes=104857600", "--max-log-bytes=0", "--logs-link=https://logs/?q={name}", "--tls-min-version=VersionTLS13",
+		"--max-report-bytes=16777216", "--max-total-report-bytes=104857600", "--max-log-bytes=0", "--logs-link=https://logs/?q={name}", "--job-links=TensorBoard=https://tb/?run={name} MLflow=https://mlflow", "--tls-min-version=VersionTLS13",
 		"--tls-cipher-suites=A,B", "--log-level=debug", "--mask=first", "--mask=sec(o)nd", "--health-address=:8081",
 	}
 	if got := container(allSettings)["args"]; fmt.Sprint(got) != fmt.Sprint(want) {

@@ -76,6 +76,7 @@ func (c *converter) identity(from *kubeflow.MPIJob) {
 	c.job.WaitForQuota, _ = mpi.ParseWaitForQuota(from.Annotations)
 	c.job.Topology, _ = mpi.ParseTopology(from.Annotations)
 	c.job.Lifecycle.SilentAfter, _ = mpi.ParseSilence(from.Annotations)
+	c.job.Links, _ = mpi.ParseJobLinks(from.Annotations)
 	c.job.TraceParent, _ = mpi.ParseTraceParent(from.Annotations)
 	c.errs = append(c.errs, mpi.CheckAnnotations(kubeflow.Kind, from.Namespace, from.Annotations)...)
 }

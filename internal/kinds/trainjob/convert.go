@@ -82,6 +82,7 @@ func Convert(from TrainJob, used Runtime) mpi.Job {
 	job.Lifecycle.Suspended = ptr.Deref(from.Spec.Suspend, false)
 	job.Lifecycle.Deadline, job.Lifecycle.DeadlineFrom = from.Spec.ActiveDeadlineSeconds, deadlineFrom(from)
 	job.Lifecycle.SilentAfter, _ = mpi.ParseSilence(from.Annotations)
+	job.Links, _ = mpi.ParseJobLinks(from.Annotations)
 	job.TraceParent, _ = mpi.ParseTraceParent(from.Annotations)
 	job.Lifecycle.TTL, _ = mpi.ParseTTL(from.Annotations)
 	job.SuspendedInQueue, _ = mpi.ParseSuspendInQueue(from.Annotations)

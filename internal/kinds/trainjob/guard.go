@@ -153,7 +153,7 @@ func unusable(job TrainJob, faults field.ErrorList) (errs field.ErrorList) {
 func checkJobAnnotations(job TrainJob, used Runtime) field.ErrorList {
 	return slices.DeleteFunc(mpi.CheckAnnotations(Kind, job.Namespace, job.Annotations), func(err *field.Error) bool {
 		switch err.Field {
-		case annotations.Key(mpi.AnnotationTTL).String(), annotations.Key(mpi.AnnotationSilence).String():
+		case annotations.Key(mpi.AnnotationTTL).String(), annotations.Key(mpi.AnnotationSilence).String(), annotations.Key(mpi.AnnotationLinks).String():
 			return false
 		case mpi.ConnectionsPath.String():
 			return !used.ours()

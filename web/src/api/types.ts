@@ -1886,6 +1886,7 @@ export interface components {
             endEstimate?: components["schemas"]["ReportEndEstimate"];
             failure?: components["schemas"]["ReportFailure"];
             findings?: components["schemas"]["ReportFinding"][];
+            links?: components["schemas"]["ReportLink"][];
             logs?: components["schemas"]["ReportLogs"];
             logsLink?: string;
             message?: string;
@@ -2217,6 +2218,10 @@ export interface components {
         ReportLateRank: {
             rank: number;
             waitedMilliseconds: number;
+        };
+        ReportLink: {
+            title: string;
+            url: string;
         };
         ReportLogs: {
             /** Format: byte */
@@ -2779,6 +2784,7 @@ export type ReportFailure = components['schemas']['ReportFailure'];
 export type ReportFieldChange = components['schemas']['ReportFieldChange'];
 export type ReportFinding = components['schemas']['ReportFinding'];
 export type ReportLateRank = components['schemas']['ReportLateRank'];
+export type ReportLink = components['schemas']['ReportLink'];
 export type ReportLogs = components['schemas']['ReportLogs'];
 export type ReportMPIStatus = components['schemas']['ReportMPIStatus'];
 export type ReportMessageSizes = components['schemas']['ReportMessageSizes'];

@@ -84,6 +84,20 @@ export default function Overview({detail}: {job: JobKey; detail: Detail}): React
               <Entry term="Queue">{row.queue ? `${row.queue}${row.position ? `, position ${row.position}` : ''}` : null}</Entry>
               <Entry term="Waits for">{row.ended ? null : scheduling?.message}</Entry>
               <Entry term="Estimate">{row.ended ? null : scheduling?.estimate?.message}</Entry>
+              <Entry term="Links">
+                {status?.links?.length
+                  ? status.links
+                      .filter(({url}) => /^https?:\/\//.test(url))
+                      .map(({title, url}, i) => (
+                        <span key={title}>
+                          {i > 0 ? ', ' : ''}
+                          <a href={url} target="_blank" rel="noopener noreferrer">
+                            {title}
+                          </a>
+                        </span>
+                      ))
+                  : null}
+              </Entry>
               <Entry term="Usual wait">{scheduling?.waitP50 !== undefined && !row.running ? `${scheduling.waitP50} s for half of comparable jobs, at most ${scheduling.waitP90 ?? scheduling.waitP50} s for nine of ten` : null}</Entry>
             </DescriptionList>
             {done !== undefined ? <Progress value={done} title="Progress, as the program printed it" aria-label="Progress" /> : null}

@@ -45,6 +45,13 @@ def finding(found: Finding, calls: Sequence[str | None] = ()) -> str:
     return "".join(parts)
 
 
+def link(url: str, text: str) -> str:
+    """Return a link to a web page in a tab of its own; of another scheme, such as javascript, only the text."""
+    if not url.startswith(("https://", "http://")):
+        return escape(text)
+    return f'<a href="{escape(url)}" target="_blank" rel="noopener noreferrer">{escape(text)}</a>'
+
+
 def where(namespace: str, cluster: str) -> str:
     """Return a namespace and a cluster as the end of a sentence; empty if both are unknown."""
     text = f" in the namespace <b>{escape(namespace)}</b>" if namespace else ""

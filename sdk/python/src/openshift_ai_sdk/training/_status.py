@@ -215,6 +215,8 @@ def status_as_html(of: JobStatus, calls: Sequence[str | None] = ()) -> str:
         rows.append(["Workers" if of.is_finished else "Workers ready", escape(workers_text(of))])
     if of.message and not (of.findings and of.findings[0].summary == of.message):
         rows.append(["Message", escape(of.message)])
+    if of.links:
+        rows.append(["Links", ", ".join(_html.link(link.url, link.title) for link in of.links)])
     place = place_of(of)
     causes = "".join(_html.finding(found, calls if number == 0 else ()) for number, found in enumerate(of.findings))
     return title_as_html(of) + _html.table(rows) + (f"<p>{escape(place)}</p>" if place else "") + causes + follow

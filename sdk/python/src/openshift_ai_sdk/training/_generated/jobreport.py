@@ -31,6 +31,7 @@ __all__ = [
     "JobReportSpec",
     "JobReportStatus",
     "LateRank",
+    "Link",
     "Logs",
     "MPIStatus",
     "MessageSize",
@@ -315,6 +316,15 @@ class Finding(Received):
     Info (a consequence of another finding)."""
     summary: str
     """Summary describes the problem in one or two sentences."""
+
+
+class Link(Received):
+    """Link is a link to a page about a job."""
+
+    title: str
+    """Title names the page, such as MLflow."""
+    url: str
+    """Url is the address of the page, with http or https."""
 
 
 class Logs(Received):
@@ -973,6 +983,9 @@ class JobReportStatus(Received):
 
     A healthy job has none.
     """
+    links: list[Link] = Field(default_factory=list)
+    """Links are pages about the job, such as that of its run in MLflow: those that its user or the administrator wrote,
+    and what its variables name."""
     logs: Logs | None = None
     """Logs contains the ends of the logs of all pods of a finished job.
 
