@@ -251,8 +251,8 @@ func (c *tally) count(t *testing.T) {
 }
 
 // asTrainJob converts a job as `kubectl odh mpijob migrate` does, and creates the runtime of its MPI. All pods of a TrainJob
-// have the same image and variables: those of the workers.
-func asTrainJob(t *testing.T, job *kubeflow.MPIJob) *unstructured.Unstructured {
+// have the same image and variables: those of the workers. Changes are made in the pods of the runtime.
+func asTrainJob(t *testing.T, job *kubeflow.MPIJob, changes ...runtimeChange) *unstructured.Unstructured {
 	t.Helper()
 	name := "mpi-openmpi"
 	switch {
@@ -267,7 +267,7 @@ func asTrainJob(t *testing.T, job *kubeflow.MPIJob) *unstructured.Unstructured {
 	case strings.Contains(launcher(job).Image, "openmpi5"):
 		name = "mpi-openmpi5"
 	}
-	runtimeIn(t, job.Namespace, name)
+	runtimeWith(t, job.Namespace, name, changes)
 	launcher(job).Image, launcher(job).Env, launcher(job).Resources = worker(job).Image, worker(job).Env, worker(job).Resources
 	job.SetGroupVersionKind(kubeflow.SchemeGroupVersion.WithKind(kubeflow.Kind))
 	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)

@@ -1,45 +1,66 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
-	"maps"
+	"math"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"text/tabwriter"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/kinds/mpijob"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/mpitest"
 )
 
-// How right a mutant was told.
+// Verdicts besides those of a truth.
 const (
-	// toldRight: the first finding has the right code and all words; toldNear: a finding has the right code, or the first one all words;
-	// toldVaguely: no finding, or one without a cause; toldWrong: another cause.
-	toldRight, toldNear, toldVaguely, toldWrong = "right", "near", "vague", "wrong"
-	// mutantsInCI is how many mutants are tried without MUTANTS: one each of half of the families, because CI has little time.
+	// overwritten: the report was right, and is not any more.
+	overwritten mpitest.Verdict = "overwritten"
+	// uncured: the report is right, and the job fails again although its remedy was carried out.
+	uncured mpitest.Verdict = "uncured"
+)
+
+const (
+	// mutantsInCI is how many mutants are tried without MUTANTS: one each of a third of the families, because CI has little time.
 	mutantsInCI = 12
-	// mutantsRight is the share in percent that must be told right, and mutantsRightInCI that of the sample: of so few, one or two may be
+	// mutantsRight is the share in percent that must be told right, and mutantsRightInCI that of the sample: of so few, two or three may be
 	// of the kinds that are known to be told wrongly.
 	mutantsRight, mutantsRightInCI = 95, 75
 )
 
-// TestMutants: correct jobs are broken in one way each, and their reports name what was broken.
+// TestMutants: correct jobs are broken in one way each, and their reports name what was broken, where, and what to do.
 //
-// MUTANTS is the number of jobs, MUTANTS_SEED chooses others, and with MUTANTS_LOAD=1 all CPUs are kept busy meanwhile.
+// MUTANTS is the number of jobs, or "all" for each family as both kinds. MUTANTS_SEED chooses others; without it the commit does, so that
+// each commit tries others, and the same ones again. With MUTANTS_LOAD=1 all CPUs are kept busy meanwhile. MUTANTS_SAVE=FOLDER saves the
+// objects and logs of those that are told wrongly: with FOLDER=../../internal/offline/testdata/mutants they become tests of the diagnosis.
 func TestMutants(t *testing.T) {
 	t.Parallel()
-	number, seed := numberOf(t, "MUTANTS", mutantsInCI), numberOf(t, "MUTANTS_SEED", 1)
-	score := &mutantScore{counts: map[string]map[string]int{}}
+	seed, number := mutantSeed(t), mutantsInCI
+	if os.Getenv("MUTANTS") == "all" {
+		number = 2 * len(mistakes())
+	} else {
+		number = numberOf(t, "MUTANTS", number)
+	}
+	fmt.Printf("MUTANTS_SEED=%d MUTANTS=%d make e2e SUITE=mutants repeats these mutants\n", seed, number)
+	score := &mutantScore{}
 	t.Run("all", func(t *testing.T) {
-		for i, m := range makeMutants(uint64(seed), number) {
+		for i, m := range makeMutants(t, seed, number) {
 			t.Run(fmt.Sprintf("%d %s", i, m), func(t *testing.T) {
 				// Few mutants run ranks for long.
 				parallel(t, 2)
@@ -57,6 +78,38 @@ func TestMutants(t *testing.T) {
 	}
 	if right, all := score.right(); 100*right < want*all {
 		t.Errorf("%d of %d mutants are explained correctly; want %d %%", right, all, want)
+	}
+}
+
+// mutantSeed is MUTANTS_SEED or, without it, a number that follows from the commit.
+func mutantSeed(t *testing.T) uint64 {
+	t.Helper()
+	if os.Getenv("MUTANTS_SEED") != "" {
+		return uint64(numberOf(t, "MUTANTS_SEED", 0)) //nolint:gosec // numberOf refuses negative numbers
+	}
+	commit, err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Output()
+	if err != nil {
+		t.Logf("the seed is 1, because the commit is not known: %v", err)
+		return 1
+	}
+	return seedOf(strings.TrimSpace(string(commit)))
+}
+
+// seedOf is the number in the first digits of a commit, as people can type it.
+func seedOf(commit string) uint64 {
+	seed, err := strconv.ParseUint(commit[:min(len(commit), 8)], 16, 64)
+	if err != nil {
+		return 1
+	}
+	return seed
+}
+
+// TestMutantSeeds: each commit has its own seed, and it is a number that MUTANTS_SEED takes.
+func TestMutantSeeds(t *testing.T) {
+	t.Parallel()
+	one, other := seedOf("da9d6d2105fe"), seedOf("0f538dcf05fe")
+	if one == other || one != seedOf("da9d6d2105fe") || one > math.MaxInt || seedOf("") != 1 {
+		t.Errorf("%d and %d", one, other)
 	}
 }
 
@@ -80,134 +133,236 @@ func keepBusy(t *testing.T) {
 	}
 }
 
-// mutantScore counts how right mutants were told, by family.
+// mutantScore is how right mutants were told.
 type mutantScore struct {
-	mu     sync.Mutex
-	counts map[string]map[string]int
+	mu  sync.Mutex
+	all []mutantResult
+}
+
+// mutantResult is how right one was told; why is what differs.
+type mutantResult struct {
+	mutant  mutant
+	verdict mpitest.Verdict
+	took    time.Duration
+	why     string
 }
 
 func (s *mutantScore) right() (right, all int) {
-	for _, of := range s.counts {
-		for how, count := range of {
-			all += count
-			if how == toldRight {
-				right += count
-			}
+	for _, result := range s.all {
+		if result.verdict == mpitest.Right {
+			right++
 		}
 	}
-	return right, all
+	return right, len(s.all)
 }
 
-// String is a table with a line for each family.
+// String is a table with a line for each mutant, and what differs in those that are not right.
 func (s *mutantScore) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	slices.SortStableFunc(s.all, func(a, b mutantResult) int { return strings.Compare(a.mutant.String(), b.mutant.String()) })
+	load := "quiet"
+	if os.Getenv("MUTANTS_LOAD") == "1" {
+		load = "loaded"
+	}
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "family\tright\tnear\tvague\twrong")
-	for _, family := range slices.Sorted(maps.Keys(s.counts)) {
-		of := s.counts[family]
-		_, _ = fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\n", family, of[toldRight], of[toldNear], of[toldVaguely], of[toldWrong])
+	_, _ = fmt.Fprintln(table, "family\tkind\tMPI\tbase\tmachine\tseconds\tverdict\tbroken\tdifference")
+	for _, r := range s.all {
+		what := strings.Join(strings.Fields(r.mutant.what), " ")
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%.0f\t%s\t%.70s\t%s\n", r.mutant.family, r.mutant.kind(), r.mutant.sample, r.mutant.base, load, r.took.Seconds(), r.verdict, what, r.why)
 	}
 	_ = table.Flush()
+	right, all := 0, len(s.all)
+	for _, r := range s.all {
+		if r.verdict == mpitest.Right {
+			right++
+		}
+	}
+	fmt.Fprintf(&text, "%d of %d right\n", right, all)
 	return text.String()
 }
 
-func (s *mutantScore) add(family, how string) {
+func (s *mutantScore) add(result mutantResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.counts[family] == nil {
-		s.counts[family] = map[string]int{}
-	}
-	s.counts[family][how]++
+	s.all = append(s.all, result)
 }
 
-// try creates a mutant, waits until its report explains it or the time is over, and counts how it was explained.
+// try creates a mutant, waits until its report explains it and still does when the job is over, carries out its remedy if that ends the
+// problem, and counts how it was explained.
 func (s *mutantScore) try(t *testing.T, m mutant) {
+	start := time.Now()
 	namespace := newNamespace(t)
+	if m.open {
+		namespace = openNamespace(t)
+	}
 	for _, object := range m.objects {
 		object.SetNamespace(namespace)
 		create(t, object)
 	}
+	if m.quota != "" {
+		quotaIn(t, namespace, m.quota)
+	}
 	m.job.Namespace = namespace
 	var object client.Object = m.job
 	if m.trainJob {
-		object = asTrainJob(t, m.job)
+		object = asTrainJob(t, m.job, m.inRuntime...)
 	}
 	if err := submit(t, api, object); err != nil {
-		how := toldWrong
-		if containsAll(err.Error(), m.truth.words) {
-			how = toldRight
-		}
-		s.add(m.family, how)
-		t.Logf("%s: refused: %v", how, err)
+		verdict, why := m.truth.judgeRefusal(err)
+		t.Logf("%s: refused: %v", verdict, err)
+		s.add(mutantResult{m, verdict, time.Since(start), why})
 		return
 	}
-	how, report := m.await(t, object)
-	s.add(m.family, how)
-	t.Logf("%s; the truth is %v with %q\n%s", how, m.truth.codes, m.truth.words, told(report))
+	verdict, why, report := m.await(t, object)
+	took := time.Since(start)
+	t.Logf("%s: %s; the truth is %+v\n%s", verdict, why, m.truth.Truth, told(report))
+	if verdict == mpitest.Right && m.truth.curable {
+		if err := m.cure(t, object); err != nil {
+			verdict, why = uncured, err.Error()
+			t.Logf("%s: %s", verdict, why)
+		}
+	}
+	if verdict != mpitest.Right {
+		m.save(t, namespace, report)
+	}
+	s.add(mutantResult{m, verdict, took, why})
 }
 
-// await waits until the report of a mutant explains it and, if it ends by itself, has done so for a while or it has ended; or until no
-// better report can come.
-func (m mutant) await(t *testing.T, object client.Object) (how string, report *v1alpha1.JobReport) {
-	t.Helper()
-	// within is how long people wait for an answer, and afterEnd how long the operator looks for the cause of an end.
-	const within, afterEnd = 2 * time.Minute, 30 * time.Second
-	kind := (mpijob.Kind{}).Name()
-	if m.trainJob {
-		kind = trainjob.Kind
+// judgeRefusal compares the error with which the API server refuses a job with the truth.
+func (w truth) judgeRefusal(err error) (mpitest.Verdict, string) {
+	var lacks []string
+	for _, part := range w.Says {
+		if !strings.Contains(err.Error(), part) {
+			lacks = append(lacks, part)
+		}
 	}
-	how = toldVaguely
-	rightSince := time.Time{}
+	if len(lacks) > 0 {
+		return mpitest.Wrong, fmt.Sprintf("the error lacks %q", lacks)
+	}
+	return mpitest.Right, ""
+}
+
+// await waits until a mutant is over, or the time within which people expect an answer, and judges what its report states then. A job that does
+// not end has to be explained in the same way for a while.
+func (m mutant) await(t *testing.T, object client.Object) (verdict mpitest.Verdict, why string, report *v1alpha1.JobReport) {
+	t.Helper()
+	// within is how long people wait for an answer, afterEnd how long the operator looks for the cause of an end, and stable how long
+	// an answer must last.
+	const within, afterEnd, stable = 2 * time.Minute, 30 * time.Second, 20 * time.Second
+	verdict, why = mpitest.Vague, "there is no report"
+	rightSince, wasRight := time.Time{}, false
 	for start := time.Now(); time.Since(start) < m.truth.after+within; time.Sleep(500 * time.Millisecond) {
-		now := reportOf(t, kind, object.GetNamespace(), object.GetName())
+		now := reportOf(t, m.kind(), object.GetNamespace(), object.GetName())
 		if now == nil {
 			continue
 		}
-		report, how = now, m.truth.judge(now.Status.Findings)
+		report = now
+		verdict, why = m.truth.Judge(now.Status.Findings)
 		switch {
-		case how != toldRight:
+		case verdict != mpitest.Right:
 			rightSince = time.Time{}
 		case rightSince.IsZero():
-			rightSince = time.Now()
+			rightSince, wasRight = time.Now(), true
 		}
-		over := now.Status.CompletionTime
-		if how == toldRight && (m.truth.runs || over != nil || time.Since(rightSince) > afterEnd) || over != nil && time.Since(over.Time) > afterEnd {
+		if over := now.Status.CompletionTime; over != nil && time.Since(over.Time) > afterEnd {
+			break
+		}
+		lasts := !rightSince.IsZero() && time.Since(rightSince) > stable
+		if lasts && (m.truth.runs || now.Status.CompletionTime != nil || time.Since(rightSince) > afterEnd) {
 			break
 		}
 	}
-	return how, report
+	if wasRight && verdict != mpitest.Right {
+		return overwritten, fmt.Sprintf("it was right, and now is %s: %s", verdict, why), report
+	}
+	return verdict, why, report
 }
 
-// judge compares findings with the truth.
-func (w truth) judge(findings []v1alpha1.Finding) string {
-	if len(findings) == 0 {
-		return toldVaguely
+// cure creates a copy of a mutant with the first remedy of its report that changes it, as `explain --apply` does, and waits until the copy has
+// succeeded.
+func (m mutant) cure(t *testing.T, object client.Object) error {
+	t.Helper()
+	library := jobs.NewClient(api, nil, time.Now)
+	failed, err := library.Find(t.Context(), object.GetNamespace(), strings.ToLower(m.kind())+"/"+object.GetName())
+	if err != nil {
+		return err
 	}
-	hasCode := func(f v1alpha1.Finding) bool { return slices.Contains(w.codes, f.Code) }
-	first := findings[0]
-	hasWords := containsAll(textOf(first), w.words)
-	switch {
-	case hasCode(first) && hasWords:
-		return toldRight
-	case hasWords && len(w.words) > 0, slices.ContainsFunc(findings, hasCode):
-		return toldNear
-	case first.Code == "Unknown":
-		return toldVaguely
+	for _, remedy := range failed.Status().Findings[0].Remedies {
+		changes, can := jobs.RemedyChanges(failed, remedy)
+		if !can || len(changes) == 0 {
+			continue
+		}
+		clone, err := library.Clone(t.Context(), failed, "", changes...)
+		if err != nil {
+			return err
+		}
+		if err := library.Create(t.Context(), clone.Job, jobs.DryRunNone); err != nil {
+			return err
+		}
+		t.Logf("carrying out %q: %v", remedy.Text, changes)
+		return m.succeeds(t, types.NamespacedName{Namespace: clone.Job.GetNamespace(), Name: clone.Job.GetName()})
 	}
-	return toldWrong
+	return errors.New("no remedy of the first finding changes the job")
 }
 
-// textOf is everything that a finding says.
-func textOf(f v1alpha1.Finding) string {
-	text := f.Summary + "\n" + strings.Join(f.Evidence, "\n")
-	for _, remedy := range f.Remedies {
-		text += "\n" + remedy.Text + "\n" + remedy.Action
+// succeeds waits until a job has succeeded.
+func (m mutant) succeeds(t *testing.T, key types.NamespacedName) error {
+	t.Helper()
+	state := "without a report"
+	for start := time.Now(); time.Since(start) < maxWait; time.Sleep(time.Second) {
+		now := reportOf(t, m.kind(), key.Namespace, key.Name)
+		if now == nil {
+			continue
+		}
+		state = fmt.Sprintf("%s: %s", now.Status.Phase, now.Status.Message)
+		switch now.Status.Phase {
+		case v1alpha1.PhaseSucceeded:
+			return nil
+		case v1alpha1.PhaseFailed:
+			return fmt.Errorf("with the remedy, the job is %s", told(now))
+		}
 	}
-	return text
+	return fmt.Errorf("with the remedy, the job has not succeeded within %s: it is %s", maxWait, state)
 }
 
-func containsAll(text string, words []string) bool {
-	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
+// save copies what was gathered of a mutant to the folder MUTANTS_SAVE, if it is set: its objects and logs, what the operator reported, and
+// the truth.
+func (m mutant) save(t *testing.T, namespace string, report *v1alpha1.JobReport) {
+	t.Helper()
+	to := os.Getenv("MUTANTS_SAVE")
+	if to == "" || report == nil {
+		return
+	}
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		t.Logf("not saved: %v", err)
+		return
+	}
+	folder, _ := saveFiles(t, namespace)
+	// Only the pods of the mutant itself are its evidence.
+	_ = os.Remove(filepath.Join(folder, "pods.yaml"))
+	for name, content := range map[string]any{"operator.report": report, "truth": m.truth.Truth} {
+		text, err := yaml.Marshal(content)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(folder, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := filepath.Join(to, strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(m.family+" "+m.kind()+" "+m.sample+" "+m.what), "-"), "-"))
+	at = at[:min(len(at), len(to)+60)]
+	if err := errors.Join(os.RemoveAll(at), os.CopyFS(at, os.DirFS(folder))); err != nil {
+		t.Error(err)
+	}
+	t.Logf("saved in %s", at)
+}
+
+// kind is the mutant's kind.
+func (m mutant) kind() string {
+	if m.trainJob {
+		return trainjob.Kind
+	}
+	return (mpijob.Kind{}).Name()
 }

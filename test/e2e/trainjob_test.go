@@ -18,6 +18,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -92,7 +93,45 @@ func runtimeIn(t *testing.T, namespace, name string, change ...string) {
 	}
 }
 
+// runtimeWith is runtimeIn with changes of the pods.
+func runtimeWith(t *testing.T, namespace, name string, changes []runtimeChange) {
+	t.Helper()
+	object := makeRuntime(t, namespace, name)
+	replicated, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "replicatedJobs")
+	for _, one := range replicated {
+		one := one.(map[string]any)
+		path := []string{"template", "spec", "template", "spec"}
+		fields, _, _ := unstructured.NestedMap(one, path...)
+		pod := &corev1.PodSpec{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, pod); err != nil {
+			t.Fatal(err)
+		}
+		for _, change := range changes {
+			change(one["name"].(string), pod)
+		}
+		fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pod)
+		if err == nil {
+			err = unstructured.SetNestedMap(one, fields, path...)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(changes) > 0 {
+		if err := unstructured.SetNestedSlice(object.Object, replicated, "spec", "template", "spec", "replicatedJobs"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create(t, object)
+}
+
 func tryRuntime(t *testing.T, by client.Client, namespace, name string, change ...string) error {
+	t.Helper()
+	return by.Create(t.Context(), makeRuntime(t, namespace, name, change...))
+}
+
+// makeRuntime is one of our runtimes as a TrainingRuntime named mpi, changed in its text.
+func makeRuntime(t *testing.T, namespace, name string, change ...string) *unstructured.Unstructured {
 	t.Helper()
 	needTrainer(t)
 	all, err := runtimes()
@@ -115,7 +154,7 @@ func tryRuntime(t *testing.T, by client.Client, namespace, name string, change .
 	object.SetKind(trainjob.RuntimeKind)
 	object.SetNamespace(namespace)
 	object.SetName("mpi")
-	return by.Create(t.Context(), object)
+	return object
 }
 
 // trainJob is a TrainJob named pi with the runtime mpi; what follows is its trainer and the rest of it, in YAML.
