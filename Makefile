@@ -201,12 +201,14 @@ dashboard-e2e: $(BIN)/kubectl-odh-mpijob deploy dashboard-deploy ## Run real job
 e2e: SAMPLES := $(if $(findstring rograms,$(SUITE)),openmpi pytorch deepspeed tensorflow science,$(if $(findstring pstreamGit,$(SUITE)),openmpi horovod-elastic tensorflow-benchmarks,$(if $(findstring pstream,$(SUITE)),openmpi mpich-sshd intelmpi-sshd openmpi-sshd horovod-mnist,$(if $(findstring rometheus,$(SUITE)),openmpi,openmpi openmpi5 mpich intelmpi openmpi-sshd))))
 # Where the runs of programs are recorded for docs/proof.md.
 e2e: PROGRAMS ?= $(if $(findstring rograms,$(SUITE)),$(CURDIR)/.bench/programs.json)
+# SUITE=mutants tries all families of mistakes with a seed of its own, unless MUTANTS and MUTANTS_SEED are set; otherwise the commit is the seed.
+e2e: MUTANTS_ENV := $(if $(findstring utants,$(SUITE)),MUTANTS=$(or $(MUTANTS),all) MUTANTS_SEED=$(or $(MUTANTS_SEED),$(shell date -u +%s)))
 # Kubeflow Trainer v2.3 needs Kubernetes 1.33 and v2.1 1.31; without it the tests of TrainJobs are skipped.
 e2e: WITH := $(if $(filter 1.29,$(KUBERNETES)),none,$(if $(filter 1.31,$(KUBERNETES)),trainer=v2.1.0,trainer))
 # A share that hangs ends before the time of CI does, so that the other steps run.
 e2e: $(if $(KUBECONFIG),,deploy $(if $(findstring rometheus,$(SUITE)),load-prometheus)) $(BIN)/kubectl-odh-mpijob $(BIN)/gotestsum ## Test on a real cluster with real MPI; SUITE picks tests by name, RETRY=0 repeats none that fails.
 	@mkdir -p .bench/tests; passed='.bench/tests/$(if $(QUEUED),$(if $(filter topology,$(QUEUED)),topology,queued),$(if $(filter native,$(GANGS)),native,plain))@$(VERSION)'@$$(date -u +%s).json; \
-	  KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) QUEUED=$(QUEUED) GANGS=$(GANGS) PROGRAMS='$(PROGRAMS)' \
+	  KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" SAMPLE_IMG=$(SAMPLE_IMG) AGENT_IMG=$(AGENT_IMG) QUEUED=$(QUEUED) GANGS=$(GANGS) PROGRAMS='$(PROGRAMS)' $(MUTANTS_ENV) \
 	  gotestsum --format standard-verbose $(if $(filter-out 0,$(RETRY)),--rerun-fails=$(RETRY) --rerun-fails-max-failures=3) --packages ./test/e2e \
 	  --jsonfile-timing-events "$$passed" \
 	  -- -count=1 -timeout $(if $(SHARE),40m,60m) -parallel $(PARALLEL) $(if $(SUITE),-run '(?i)$(SUITE)')

@@ -225,3 +225,14 @@ var NoServerOnWorkers = Entry{
 		{Text: "Or let it start an SSH server that stays in the foreground, and use an image with OpenSSH in launcher and workers.", Action: "command: [/usr/sbin/sshd, -De]"},
 	},
 }
+
+// OwnDNSPolicy are the first remedies for names that are not found because the pods do not ask the cluster's name servers. They use dnsPolicy, its
+// value.
+var OwnDNSPolicy = []v1alpha1.Remedy{
+	{
+		Text:   "Remove dnsPolicy: {dnsPolicy} from the pod templates: with it, the pods do not ask the name servers of the cluster, which know the names of the job's pods.",
+		Action: "{launcherTemplate}.spec.dnsPolicy",
+		Rerun:  true, Changes: set("{launcherTemplate}.spec.dnsPolicy", "null", "{workerTemplate}.spec.dnsPolicy", "null"),
+	},
+	{Text: "Or set the name servers of the cluster, and the search domains of the namespace.", Action: "{launcherTemplate}.spec.dnsConfig"},
+}

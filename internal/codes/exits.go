@@ -167,7 +167,7 @@ var exits = []Entry{
 	},
 	{
 		Code: ApplicationFailed, Phase: v1alpha1.PhaseRunning, Strength: Ending, Traits: FollowsPodLoss,
-		Summary: "The program failed{rankText}{codeText}{errorText}{placeText}.{othersEnded}",
+		Summary: "The program failed{rankText}{codeText}{abortText}{errorText}{placeText}.{othersEnded}",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Read its output before it ended. Later errors of other ranks are consequences.", Action: launcherLog},
 		},

@@ -133,6 +133,7 @@ func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) F
 			entry.Remedies = slices.Concat(codes.InitAwaited, entry.Remedies[len(entry.Remedies)-1:])
 		}
 	}
+	entry = p.withOwnDNS(entry, trouble.Message, figures)
 	f := p.findAs(entry, nil, figures, evidence...)
 	switch {
 	case code == codes.UnknownHost:
@@ -143,6 +144,21 @@ func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) F
 		f.Affected, f.Pod = []string{trouble.Host}, trouble.Host
 	}
 	return f
+}
+
+// unresolved matches what the agent and OpenSSH report of a name that was not found.
+var unresolved = regexp.MustCompile(`name cannot be (?:looked up|resolved)|Could not resolve hostname|Name or service not known|unable to get host address`)
+
+// withOwnDNS returns a definition with the remedies for a name that is not found because the job's pods do not ask the cluster's name servers, and
+// adds figures for them; the definition as it is if that is not the cause.
+func (p *input) withOwnDNS(entry codes.Entry, message string, figures map[string]string) codes.Entry {
+	policy := p.Job.Launcher.Template.Spec.DNSPolicy
+	if p.Job.Launcher.Template.Spec.HostNetwork || policy != corev1.DNSDefault && policy != corev1.DNSNone || !unresolved.MatchString(message) {
+		return entry
+	}
+	figures["dnsPolicy"] = string(policy)
+	entry.Remedies = slices.Clone(codes.OwnDNSPolicy)
+	return entry
 }
 
 // initStillRan returns the evidence of an init container of a worker that ran when the launcher ended, and adds figures for it.
@@ -182,9 +198,8 @@ func waitingForHosts(p *input) []Finding {
 		if seconds, err := strconv.Atoi(said[3]); err != nil || seconds < patience {
 			return nil
 		}
-		f := p.find(codes.WorkerUnreachable, []facts.Pod{*launcher}, map[string]string{
-			"hosts": fmt.Sprintf("%s of its %s workers yet, such as %s", said[1], said[2], said[4]), "message": facts.Sentence(said[5]),
-		})
+		figures := map[string]string{"hosts": fmt.Sprintf("%s of its %s workers yet, such as %s", said[1], said[2], said[4]), "message": facts.Sentence(said[5])}
+		f := p.findAs(p.withOwnDNS(codes.Lookup(codes.WorkerUnreachable), said[5], figures), []facts.Pod{*launcher}, figures)
 		f.Evidence = []string{facts.LogLine(*launcher, line)}
 		return []Finding{f}
 	}

@@ -119,6 +119,11 @@ func withResources(j *mpi.Job) {
 	j.Workers.Template.Spec.Containers[0].Resources = resources
 }
 
+// withDNSPolicy has the pods ask the name servers of their nodes.
+func withDNSPolicy(j *mpi.Job) {
+	j.Launcher.Template.Spec.DNSPolicy, j.Workers.Template.Spec.DNSPolicy = corev1.DNSDefault, corev1.DNSDefault
+}
+
 func sshd(j *mpi.Job)     { j.Launch = mpi.LaunchSSHD }
 func mpich(j *mpi.Job)    { j.Implementation = mpi.MPICH }
 func intelMPI(j *mpi.Job) { j.Implementation = mpi.IntelMPI }

@@ -300,6 +300,12 @@ func (p *input) ended(pod facts.Pod, figures map[string]string) map[string]strin
 	if bytes := facts.MemoryLimit(p.Template(pod.Role)); bytes > 0 {
 		figures["limitText"] = " (now " + bytesText(bytes) + ")"
 	}
+	// mpi4py calls it after an exception, which then is what the rank failed by.
+	if launcher := p.Launcher(); launcher != nil && figures["rank"] != "" && figures["errorText"] == "" {
+		if loglines.Aborted(launcher.Log.Lines, figures["rank"]) != "" {
+			figures["abortText"] = " by calling MPI_Abort"
+		}
+	}
 	return figures
 }
 

@@ -921,6 +921,17 @@ func TestAgentsTell(t *testing.T) {
 		}), func(s *scene) {
 			s.seen.LauncherPods[0].Status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(mpitest.Now.Add(-time.Minute))
 		})},
+		"agent-unreachable-by-its-dns-policy": {codes.WorkerUnreachable, failed(1, unreliable, withDNSPolicy).with(trouble(agentapi.Unreachable,
+			"its name cannot be resolved (no such host): its pod has no address yet, or the job's Service is missing", 120), worker(2, corev1.PodRunning))},
+		"name-unresolved-by-its-dns-policy": {codes.NameUnresolved, failed(1, `ssh: Could not resolve hostname pi-worker-0.pi.ns.svc: Name or service not known`+unreliable, sshd, withDNSPolicy)},
+		"agent-waits-by-its-dns-policy": {codes.WorkerUnreachable, running(4, withDNSPolicy).with(func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{s.seen.LauncherPods[0].Name: {Lines: []string{
+				"mpi-agent: waiting for 4 of 4 hosts for 90 s; pi-worker-0: its name cannot be looked up: read udp 127.0.0.1:38358->127.0.0.9:53: read: connection refused",
+			}, LastAt: mpitest.Now}}
+		})},
+		// Its name is known: the policy is not the cause.
+		"agent-refused-with-a-dns-policy": {codes.WorkerUnreachable, failed(1, unreliable, withDNSPolicy).with(trouble(agentapi.Unreachable,
+			"nothing listens at pi-worker-2.pi.ns.svc:2222 (connection refused): its container has not started, or ended", 120), worker(2, corev1.PodRunning))},
 		"agent-blocked": {codes.ConnectionTimedOut, failed(1, unreliable).with(trouble(agentapi.Unreachable,
 			"10.244.1.9:2222 does not answer (connection timed out): a NetworkPolicy or a service mesh may drop the traffic, or its node is down", 120))},
 		"agent-unreachable-for-an-image": {codes.ImagePullFailed, failed(1, unreliable).with(

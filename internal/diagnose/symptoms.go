@@ -115,6 +115,9 @@ func (p *input) signFinding(s facts.Sign) Finding {
 		}
 	}
 	entry := p.signEntry(s, pods[0], figures)
+	if s.Code == codes.NameUnresolved || s.Code == codes.LauncherNameUnresolved {
+		entry = p.withOwnDNS(entry, s.Line, figures)
+	}
 	f := p.findAs(entry, pods, p.ended(pods[0], figures))
 	failedItself := s.Code == codes.ApplicationFailed && p.firstFailedItself()
 	for _, pod := range s.Pods {

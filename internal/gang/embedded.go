@@ -208,7 +208,7 @@ func (p *pass) impossible(entry *Entry, f, empty fit) Held {
 // asks says where pods have to be, and how much of the scarcest resource each worker asks for.
 func (p *pass) asks(entry *Entry, f fit) string {
 	if entry.Request.Launcher != nil && f.launcher < 0 && !entry.Request.Firmly {
-		return ": the launcher does not fit"
+		return ": the launcher " + p.launcherLacks(entry)
 	}
 	var parts []string
 	if entry.Request.Firmly {
@@ -228,6 +228,26 @@ func (p *pass) asks(entry *Entry, f fit) string {
 		return ""
 	}
 	return ": " + strings.Join(parts, "; ")
+}
+
+// launcherLacks states of which resource a launcher requests more than any empty node has.
+func (p *pass) launcherLacks(entry *Entry) string {
+	takes := p.nodes.takes(entry.Request.Launcher, true)
+	for _, a := range entry.Request.Launcher.Requests {
+		largest := int64(0)
+		for i, node := range p.empty {
+			if takes[i] && a.Resource < len(node) {
+				largest = max(largest, node[a.Resource])
+			}
+		}
+		if a.Quantity <= largest {
+			continue
+		}
+		name, asked := p.nodes.Resources.text(a.Resource, a.Quantity)
+		_, most := p.nodes.Resources.text(a.Resource, largest)
+		return fmt.Sprintf("requests %s of %s, and no node has more than %s", asked, name, most)
+	}
+	return "does not fit"
 }
 
 // shortage says what there is too little of. The message is empty if that is unknown.

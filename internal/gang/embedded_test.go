@@ -122,7 +122,7 @@ func TestTextsOfThoseThatWait(t *testing.T) {
 			request: func(w *world) Request { return Request{Launcher: w.shape(9, 0), Worker: w.shape(1, 0), Workers: 1} },
 			want: Held{
 				PodsFit: 1, NodesFit: 2, NodesTotal: 2, Never: true, Partly: true, Reason: codes.GangNeverFits,
-				Message: "Only 1 of 2 pods fit on the cluster's 2 nodes, even if it is empty: the launcher does not fit. Use fewer or smaller workers, or add nodes.",
+				Message: "Only 1 of 2 pods fit on the cluster's 2 nodes, even if it is empty: the launcher requests 9 of example.com/gpu, and no node has more than 4. Use fewer or smaller workers, or add nodes.",
 			},
 		},
 	}

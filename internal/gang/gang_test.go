@@ -302,7 +302,7 @@ func TestFitsNever(t *testing.T) {
 		"no worker of a TrainJob fits":          {workers: 2, change: []func(*mpi.Job){request("1", "4"), func(j *mpi.Job) { j.External, j.Gated = true, true }}, want: "Only 1 of 3 pods fit"},
 		"it fits when others have ended":        {workers: 2, change: []func(*mpi.Job){request("2", "1")}},
 		"a part of it fits":                     {workers: 4, change: []func(*mpi.Job){request("2", "1")}, want: "Only 4 of 5 pods fit on the cluster's 2 nodes, even if it is empty: each worker requests 1 of example.com/seat."},
-		"the launcher does not":                 {workers: 2, change: []func(*mpi.Job){request("4", "1")}, want: "Only 2 of 3 pods fit on the cluster's 2 nodes, even if it is empty: the launcher does not fit."},
+		"the launcher does not":                 {workers: 2, change: []func(*mpi.Job){request("4", "1")}, want: "Only 2 of 3 pods fit on the cluster's 2 nodes, even if it is empty: the launcher requests 4 of example.com/seat, and no node has more than 3."},
 		"one of its pods has a node":            {workers: 4, change: []func(*mpi.Job){request("2", "1")}, seen: one},
 		"enough of them fit":                    {workers: 4, change: []func(*mpi.Job){request("2", "1"), func(j *mpi.Job) { j.Gang.MinAvailable = new(int32(3)) }}},
 		"no worker fits, as pods show":          {workers: 2, change: []func(*mpi.Job){request("1", "4")}},

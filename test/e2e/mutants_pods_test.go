@@ -303,6 +303,11 @@ func breakSecurity(m *mutant, r *rand.Rand) {
 		}
 	})
 	m.what = "forbidden by the namespace's Pod Security level: " + word
-	m.waits(codes.PodSecurityDenied, word)
-	m.advises("Set these fields")
+	// Of a capability, the remedy names which one.
+	m.waits(codes.PodSecurityDenied, map[string]string{"SYS_PTRACE": "capabilities"}[word])
+	m.advises("Remove SYS_PTRACE")
+	if word != "SYS_PTRACE" {
+		m.waits(codes.PodSecurityDenied, word)
+		m.advises("Set these fields", word)
+	}
 }

@@ -77,6 +77,20 @@ func AbortWithZero(lines []string) (rank, line string) {
 	return "", ""
 }
 
+// Aborted returns the line in which MPI reports that a rank has called MPI_Abort; "" if there is none.
+func Aborted(lines []string, rank string) string {
+	for _, line := range lines {
+		found := abortedIn.FindStringSubmatch(line)
+		if by := abortedWith.FindStringSubmatch(line); by != nil {
+			found = by[1:]
+		}
+		if found != nil && found[1] == rank {
+			return strings.TrimRight(line, " \r")
+		}
+	}
+	return ""
+}
+
 // PipeClosed returns the line in which Open MPI reports that the program that read its output has closed the pipe
 // (orte/tools/orterun and prte's signal traps); "" if there is none.
 func PipeClosed(lines []string) string {

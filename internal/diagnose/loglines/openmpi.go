@@ -11,7 +11,7 @@ var (
 	// length. Version 5 may print a space before it.
 	ruler = regexp.MustCompile(`^ ?-{74}(?:--)?\s*$`)
 	// summary is how its messages begin that only sum up how ranks ended, or after which it continues.
-	summary = regexp.MustCompile(`(?i)^(?:Primary job|\S+ detected that one or more|\S+ noticed that|MPI_ABORT was invoked|WARNING|An MPI communication peer process|A deprecated |The following command line option|An invalid value was supplied|\S+ A high-performance Open MPI|Open MPI's OFI driver|Sorry!.*/help-pcompress|A process has executed an operation involving)|` + harmless)
+	summary = regexp.MustCompile(`(?i)^(?:Primary job|\S+ detected that one or more|\S+ noticed that|MPI_ABORT was invoked|\S+ has exited due to process rank \d+ with PID \d+ on node \S+ calling "abort"|WARNING|An MPI communication peer process|A deprecated |The following command line option|An invalid value was supplied|\S+ A high-performance Open MPI|Open MPI's OFI driver|Sorry!.*/help-pcompress|A process has executed an operation involving)|` + harmless)
 )
 
 // harmless is how messages of Open MPI begin about hardware that a pod does not have (help-mpi-common-cuda.txt, help-mpi-btl-openib.txt).
