@@ -160,6 +160,10 @@ type JobReportStatus struct {
 	// not sampled.
 	// +optional
 	Trace *Trace `json:"trace,omitempty"`
+	// encryption is whether the cluster's network encrypted the traffic between the job's pods when they last started to run. It is unset
+	// before that, for a job of one pod, and if it was not looked up.
+	// +optional
+	Encryption *Encryption `json:"encryption,omitempty"`
 	// workers counts the job's worker pods.
 	// +optional
 	Workers WorkersStatus `json:"workers,omitempty"`
@@ -351,6 +355,36 @@ type MPIStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Binding string `json:"binding,omitempty"`
+}
+
+// EncryptionState is whether the traffic between the pods of a job is encrypted.
+// +kubebuilder:validation:Enum=Encrypted;NotEncrypted;Unknown
+type EncryptionState string
+
+// The states of encryption.
+const (
+	// Encrypted means that the traffic between pods on different nodes is encrypted.
+	Encrypted EncryptionState = "Encrypted"
+	// NotEncrypted means that nothing is known to encrypt it, or that pods communicate past what does.
+	NotEncrypted EncryptionState = "NotEncrypted"
+	// EncryptionUnknown means that it could not be found out.
+	EncryptionUnknown EncryptionState = "Unknown"
+)
+
+// Encryption is how the traffic between the pods of a job is encrypted, by what network plug-ins publish.
+type Encryption struct {
+	// state is Encrypted, NotEncrypted (nothing is known to encrypt the traffic, or pods communicate past what does) or Unknown.
+	State EncryptionState `json:"state"`
+	// by is what encrypts the traffic between pods on different nodes, such as Cilium.
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:MaxLength=64
+	// +listType=atomic
+	// +optional
+	By []string `json:"by,omitempty"`
+	// message explains why the traffic is not encrypted, or why that is unknown.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // Trace identifies the spans of a job in OpenTelemetry.

@@ -146,6 +146,7 @@ func (o *describeOptions) resources(job jobs.Job, isDrawn bool) [][2]string {
 	facts := [][2]string{
 		{"MPI", jobs.RanksText(status)},
 		{"Binding", status.MPI.Binding},
+		{"Encryption", o.encryptionText(status.Encryption)},
 		{"Image", pods.Image},
 		{"Command", job.CommandText()},
 		{"Per worker", jobs.ResourcesText(pods.Worker)},
@@ -168,4 +169,17 @@ func (o *describeOptions) resources(job jobs.Job, isDrawn bool) [][2]string {
 		facts = append(facts, [2]string{link.Title, link.URL})
 	}
 	return facts
+}
+
+// encryptionText describes how the traffic between the pods is encrypted. On most clusters nothing encrypts it, which --all shows.
+func (o *describeOptions) encryptionText(encryption *v1alpha1.Encryption) string {
+	switch {
+	case encryption == nil, encryption.State == v1alpha1.NotEncrypted && len(encryption.By) == 0 && !o.all:
+		return ""
+	case encryption.State == v1alpha1.Encrypted:
+		return strings.Join(encryption.By, " and ") + " between nodes"
+	case encryption.State == v1alpha1.NotEncrypted:
+		return "none: " + encryption.Message
+	}
+	return "unknown: " + encryption.Message
 }

@@ -13,7 +13,7 @@ import (
 	"opendatahub.io/mpijob/internal/plan"
 )
 
-// EncryptionInterval is how often it is looked up what encrypts the traffic between pods, while jobs require it.
+// EncryptionInterval is how often it is looked up what encrypts the traffic between pods, while jobs start or require it.
 const EncryptionInterval = time.Minute
 
 // encryptionState is what encrypts the traffic between pods, as it was last looked up.
@@ -39,7 +39,7 @@ func (c *Cluster) CheckEncryption(ctx context.Context, job mpi.Job, settings pla
 		source = "the annotation " + mpi.AnnotationRequireEncryption + " of namespace " + job.Namespace
 	}
 	required := source + " requires that the traffic between pods is encrypted"
-	if by, err := c.encryptedBy(ctx); len(by) == 0 {
+	if by, err := c.EncryptedBy(ctx); len(by) == 0 {
 		why := "nothing on this cluster is known to do so"
 		if err != nil {
 			why = fmt.Sprintf("it could not be found out whether anything does so (%v)", err)
@@ -74,8 +74,8 @@ func (c *Cluster) requiresEncryption(ctx context.Context, namespace string) (boo
 	return set && value != "false", err
 }
 
-// encryptedBy returns what encrypts the traffic between pods, at most EncryptionInterval old.
-func (c *Cluster) encryptedBy(ctx context.Context) ([]string, error) {
+// EncryptedBy returns what encrypts the traffic between pods, at most EncryptionInterval old; empty for nothing that is known.
+func (c *Cluster) EncryptedBy(ctx context.Context) ([]string, error) {
 	c.encryption.mu.Lock()
 	defer c.encryption.mu.Unlock()
 	if now := c.clock.Now(); c.encryption.at.IsZero() || now.Sub(c.encryption.at) >= EncryptionInterval {

@@ -56,6 +56,16 @@ type Evidence struct {
 	Wait Wait
 	// RegistryFails is set if several other jobs cannot pull images from the registry of this one either.
 	RegistryFails bool
+	// Encryption is what encrypts the traffic between the job's pods; nil if it was not looked up now.
+	Encryption *Encryption
+}
+
+// Encryption is what encrypts the traffic between the pods of a cluster, as far as it is known.
+type Encryption struct {
+	// By is empty if nothing is known to do so.
+	By []string
+	// Err is why more could not be found out; nil for nothing.
+	Err error
 }
 
 // LatestMemory is what a pod has used of memory in MiB, with the window's bounds. Pod is empty for the only pod of a job that was measured.

@@ -182,7 +182,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	c := cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{})
 	reports, err := reporting.New(ctx, m, reporting.Options{
 		Masker: masker, Retention: options.ReportRetention, Limits: options.ReportLimits, MaxLogBytes: options.MaxLogBytes, LogBucket: options.LogBucket, LogsLink: options.LogsLink, JobLinks: options.JobLinks, TrainingProgress: options.TrainingProgress, ServeMetrics: options.MetricsAddress != "0",
-		Tracing: options.Tracing, Namespace: options.Namespace,
+		Tracing: options.Tracing, Namespace: options.Namespace, Encryption: c.EncryptedBy,
 	})
 	if err != nil {
 		return nil, err

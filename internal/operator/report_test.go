@@ -87,6 +87,10 @@ func TestReportFollowsAJobThatSucceeds(t *testing.T) {
 	if report.Status.Workers.Summary != "1/1" || len(report.Status.Pods) != 2 || len(report.Status.Findings) > 0 {
 		t.Errorf("the report of a running job is %+v", report.Status)
 	}
+	// This API server has no network plug-in, and the operator may ask for all that are known.
+	if encryption := report.Status.Encryption; encryption == nil || encryption.State != v1alpha1.NotEncrypted {
+		t.Errorf("the report of a running job has the encryption %+v", encryption)
+	}
 	finish(t, get(t, namespace, "pi-launcher", launcher))
 	report = reported(t, namespace, "Succeeded")
 	if report.Status.CompletionTime == nil || report.Status.Failure != nil {

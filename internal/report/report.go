@@ -50,6 +50,7 @@ func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outco
 	status.MPI.Implementation, status.MPI.SlotsPerWorker, status.MPI.Ranks = string(job.Implementation), job.SlotsPerWorker, job.Ranks()
 	m.setHosts(&status.MPI)
 	status.MPI.Binding = cmp.Or(m.binding(), status.MPI.Binding)
+	status.Encryption = m.encryption()
 	status.Startup = m.startup(*status)
 	status.Workers = m.workers()
 	status.Pods, status.PodsOmitted = m.pods(), 0

@@ -86,6 +86,8 @@ type Reporter struct {
 	jobLinks  report.JobLinks
 	// keeper keeps complete logs; nil keeps none.
 	keeper *logstore.Keeper
+	// encryptedBy returns what encrypts the traffic between pods; nil for unknown.
+	encryptedBy func(context.Context) ([]string, error)
 }
 
 // Options configure a reporter.
@@ -113,6 +115,8 @@ type Options struct {
 	ServeMetrics bool
 	// Tracing sends the traces of jobs; nil sends none.
 	Tracing *tracing.Tracing
+	// Encryption finds out what encrypts the traffic between pods; nil records nothing of it.
+	Encryption func(context.Context) (by []string, err error)
 }
 
 // New returns nil where the cluster has no JobReports.
@@ -157,7 +161,7 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 	if _, err := records.AddEventHandler(r.runs.eventHandler()); err != nil {
 		return nil, fmt.Errorf("watch JobReports: %w", err)
 	}
-	r.tracing = options.Tracing
+	r.tracing, r.encryptedBy = options.Tracing, options.Encryption
 	r.refreshLimit = flowcontrol.NewTokenBucketRateLimiter(refreshesPerSecond, refreshesPerSecond)
 	r.listener, r.lastLogs = newLogReader(gatherer.Listen, options.TrainingProgress), newLastLogs()
 	r.usage = newUsageReader(gatherer.Usage)
@@ -234,6 +238,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	if out.Finish == nil {
 		evidence.RegistryFails = r.pulls.areShared(job.UID, diagnose.FailingRegistry(seen), seen.Now)
 	}
+	evidence.Encryption = r.gatherEncryption(ctx, job, out, previous)
 	evidence.Mask = r.masker.Text
 	findings, err := diagnose.TryJob(job, seen, evidence, out)
 	if err != nil {
@@ -424,6 +429,15 @@ func (r *Reporter) gatherEvidence(ctx context.Context, job mpi.Job, seen jobstat
 		return r.listener.readLast(ctx, job, seen), 0
 	}
 	return jobstate.Evidence{Refusals: refusals}, 0
+}
+
+// gatherEncryption returns what encrypts the traffic between a job's pods; nil if that need not be looked up.
+func (r *Reporter) gatherEncryption(ctx context.Context, job mpi.Job, out jobstate.Outcome, previous *v1alpha1.JobReport) *jobstate.Encryption {
+	if r.encryptedBy == nil || !report.NeedsEncryption(job, out, previous) {
+		return nil
+	}
+	by, err := r.encryptedBy(ctx)
+	return &jobstate.Encryption{By: by, Err: err}
 }
 
 // gatherUsage adds what a job uses, or used until its end, to the evidence. It returns after what time the usage of a job that runs is due next.

@@ -54,6 +54,7 @@ SOURCES = [
             "status.pods[]": "PodStatus",
             "status.scheduling": "SchedulingStatus",
             "status.timeline[]": "TimelineEntry",
+            "status.encryption.state": "EncryptionState",
         },
     ),
     Source(

@@ -1883,6 +1883,7 @@ export interface components {
             completionTime?: string;
             consumption?: components["schemas"]["ReportConsumption"];
             curves?: components["schemas"]["ReportTrainingCurves"];
+            encryption?: components["schemas"]["ReportEncryption"];
             endEstimate?: components["schemas"]["ReportEndEstimate"];
             failure?: components["schemas"]["ReportFailure"];
             findings?: components["schemas"]["ReportFinding"][];
@@ -2176,6 +2177,13 @@ export interface components {
             /** Format: date-time */
             until: string;
         };
+        ReportEncryption: {
+            by?: string[];
+            message?: string;
+            state: components["schemas"]["ReportEncryptionState"];
+        };
+        /** @enum {string} */
+        ReportEncryptionState: "Encrypted" | "NotEncrypted" | "Unknown";
         ReportEndEstimate: {
             attempt?: number;
             /** Format: date-time */
@@ -2779,6 +2787,8 @@ export type ReportConsumption = components['schemas']['ReportConsumption'];
 export type ReportConsumptionStep = components['schemas']['ReportConsumptionStep'];
 export type ReportCurveAxis = components['schemas']['ReportCurveAxis'];
 export type ReportEarlierUsage = components['schemas']['ReportEarlierUsage'];
+export type ReportEncryption = components['schemas']['ReportEncryption'];
+export type ReportEncryptionState = components['schemas']['ReportEncryptionState'];
 export type ReportEndEstimate = components['schemas']['ReportEndEstimate'];
 export type ReportFailure = components['schemas']['ReportFailure'];
 export type ReportFieldChange = components['schemas']['ReportFieldChange'];

@@ -21,6 +21,8 @@ __all__ = [
     "Consumption",
     "Curves",
     "Earlier",
+    "Encryption",
+    "EncryptionState",
     "EndEstimate",
     "Estimate",
     "Failure",
@@ -206,6 +208,31 @@ class Curves(Received):
     """Figures are the curves, in the order in which the program first printed their names."""
     until: datetime
     """Until is when the last line with a figure was written."""
+
+
+class EncryptionState(OpenEnum):
+    """State is Encrypted, NotEncrypted (nothing is known to encrypt the traffic, or pods communicate past what does) or
+    Unknown."""
+
+    ENCRYPTED = "Encrypted"
+    NOT_ENCRYPTED = "NotEncrypted"
+    UNKNOWN = "Unknown"
+
+
+class Encryption(Received):
+    """Encryption is whether the cluster's network encrypted the traffic between the job's pods when they last started
+    to run.
+
+    It is unset before that, for a job of one pod, and if it was not looked up.
+    """
+
+    by: list[str] = Field(default_factory=list)
+    """By is what encrypts the traffic between pods on different nodes, such as Cilium."""
+    message: str | None = None
+    """Message explains why the traffic is not encrypted, or why that is unknown."""
+    state: EncryptionState
+    """State is Encrypted, NotEncrypted (nothing is known to encrypt the traffic, or pods communicate past what does) or
+    Unknown."""
 
 
 class EndEstimate(Received):
@@ -971,6 +998,12 @@ class JobReportStatus(Received):
     """
     curves: Curves | None = None
     """Curves are the figures that the program printed over time, such as its loss, with at most 120 points each."""
+    encryption: Encryption | None = None
+    """Encryption is whether the cluster's network encrypted the traffic between the job's pods when they last started
+    to run.
+
+    It is unset before that, for a job of one pod, and if it was not looked up.
+    """
     end_estimate: EndEstimate | None = Field(default=None, alias="endEstimate")
     """EndEstimate is when a running job is expected to end, by the progress that its program printed.
 
