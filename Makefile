@@ -46,6 +46,15 @@ UV_PROGRAM := $(SDK)/.uv/bin/uv
 # The folders with a go.mod of their own that are ours to test and lint.
 MODULES := . hack/cluster hack/images hack/install hack/bench hack/monitoring test/conformance test/s3 test/nfs test/collector
 
+# current: `make run` and `make deploy` use the cluster of kind, k3d, k3s or minikube that the kubeconfig names, and load the images into it.
+CLUSTER ?=
+ifneq ($(filter-out current,$(CLUSTER)),)
+$(error CLUSTER=$(CLUSTER) is unknown; use CLUSTER=current, or set KUBECONFIG)
+endif
+ifeq ($(CLUSTER),current)
+export KUBECONFIG ?= $(HOME)/.kube/config
+endif
+
 # With KUBECONFIG set that cluster is used, and none is made.
 ifdef KUBECONFIG
 export KUBECTL := kubectl
@@ -61,13 +70,24 @@ help: ## List these commands.
 ##@ Use
 
 .PHONY: run
-run: deploy ## Run a real MPI job on a real Kubernetes, made on this machine, and start the dashboard.
+run: $(if $(KUBECONFIG),,offer) deploy ## Run a real MPI job on a real Kubernetes, made on this machine, and start the dashboard; CLUSTER=current: on that of your kubeconfig.
 	@hack/run.sh $(SAMPLE_IMG)
 	@if reason=$$(hack/node.sh); then $(MAKE) dashboard && hack/dashboard.sh start $(BIN)/dashboard; else echo "run: the dashboard is not started: $$reason"; fi
 
 .PHONY: deploy
-deploy: $(if $(KUBECONFIG),,cluster-up load) ## Install the operator.
-	@hack/deploy.sh $(IMG) $(AGENT_IMG) $(if $(KUBECONFIG),,$(DIST)/operator.tar)
+deploy: $(if $(CLUSTER),load-current,$(if $(KUBECONFIG),,cluster-up load)) ## Install the operator.
+	@hack/deploy.sh $(IMG) $(AGENT_IMG) $(if $(OWN_IMAGES),$(DIST)/operator.tar)
+
+# Images of this tree are used on a cluster that they can be loaded into, unless others are named.
+OWN_IMAGES = $(if $(CLUSTER),$(if $(filter file,$(origin IMG)),yes),$(if $(KUBECONFIG),,yes))
+
+.PHONY: load-current
+load-current: $(if $(OWN_IMAGES),images)
+	@$(if $(OWN_IMAGES),hack/existing.sh load $(DIST)/operator.tar $(DIST)/agent.tar $(SAMPLES:%=$(DIST)/%.tar),:)
+
+.PHONY: offer
+offer:
+	@hack/existing.sh offer
 
 # The pages are built by Node.js, if their sources have changed; the programs build without it.
 .PHONY: dashboard
@@ -167,8 +187,22 @@ unit: $(BIN)/cluster $(BIN)/promtool $(BIN)/versitygw ## Test the packages; thos
 	@assets="$$(cluster binaries)"; for module in $(MODULES); do echo "== go test $$module"; \
 	  (cd $$module && S3_SERVER=$(BIN)/versitygw KUBEBUILDER_ASSETS="$$assets" go test -vet=off -timeout 20m $$(go list ./... | grep -v /test/e2e)); done
 
+# What needs no node: the whole of that version is compiled by make e2e KUBERNETES=1.29.
+.PHONY: oldest
+oldest: $(BIN)/cluster ## Test on the API server of the oldest Kubernetes, 1.29: manifests, CRDs, policies and the operator; it is compiled once, in 5 minutes of CPU time.
+	@assets="$$(cluster binaries --kubernetes 1.29 --api-server)"; "$$assets/kube-apiserver" --version; export KUBEBUILDER_ASSETS="$$assets"; \
+	  (cd hack/install && go test -vet=off ./cluster -count=1 -v -run '^(TestManifests|TestPolicies)$$') && \
+	  go test -vet=off ./internal/operator -count=1 -run '^($(OLDEST))$$'
+# Some of the operator's life on an API server: what it creates, changes and reads there.
+OLDEST := TestReportFollowsAJobThatSucceeds|TestStartedLauncherIsResumed|TestScaling|TestLauncherWaitsForReadyWorkers|TestEmbeddedMakesAllPodsOrNone|TestWaitsForQuota|TestTrainJobsArePlacedAsAWhole|TestTTLOfTrainJobs|TestAgentIsDeliveredAsNodesAllow|TestRolesForUsers|TestSpecificationOutlivesTheJob
+
+.PHONY: e2e-oldest
+e2e-oldest: ## Run the smallest end-to-end tests on a new cluster of the oldest Kubernetes.
+	@$(MAKE) e2e KUBERNETES=1.29 SAMPLES=openmpi WITH=none SUITE='^(TestPi|TestFailingProgram|TestKubernetesVersion)$$'
+
 .PHONY: vulnerabilities
-vulnerabilities: $(BIN)/govulncheck ## Look for known vulnerabilities in the programs of a release.
+vulnerabilities: $(BIN)/govulncheck ## Look for known vulnerabilities in the programs of a release, the dashboard's pages and the SDK's dependencies.
+	@python3 -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && $(MAKE) $(UV_PROGRAM) || true
 	@hack/vulnerabilities.sh
 
 .PHONY: dashboard-test
@@ -229,16 +263,17 @@ pages-e2e: SAMPLES := openmpi pytorch
 pages-e2e: $(if $(KUBECONFIG),,deploy) $(BIN)/kubectl-odh-mpijob ## Run the commands of README and the tutorials on a real cluster; PAGE picks pages by name, UPDATE=1 writes their outputs.
 	@PAGES_KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" go test ./test/docs -count=1 -v -timeout 60m -run '^TestPages$$'
 
-# The earlier version is the latest release before this commit, or the commit before it.
-FROM ?= $(shell git describe --tags --match 'v*' --abbrev=0 HEAD^ 2>/dev/null || echo HEAD^)
+# The earlier version: the latest release, or a commit whose reports have other fields (test/e2e/upgrade-from.sh).
+FROM ?= $(shell test/e2e/upgrade-from.sh)
 
 .PHONY: e2e-upgrade
 e2e-upgrade: SAMPLES := openmpi
 e2e-upgrade: WITH := trainer
-e2e-upgrade: cluster-up load ## Upgrade the operator of the commit FROM to this one, under jobs that run and wait.
-	@test/e2e/deploy-commit.sh '$(FROM)'
-	@KUBECONFIG=$(CURDIR)/.cluster/kubeconfig SAMPLE_IMG=$(SAMPLE_IMG) UPGRADE="$(CURDIR)/hack/deploy.sh $(IMG) $(AGENT_IMG) $(DIST)/operator.tar" \
-	  go test ./test/e2e -count=1 -v -timeout 15m -run '^TestUpgrade$$'
+e2e-upgrade: cluster-up load ## Upgrade the operator of the commit FROM to this one, go back, and upgrade again, under jobs in every state.
+	@from='$(FROM)'; test/e2e/deploy-commit.sh "$$from"; \
+	  KUBECONFIG=$(CURDIR)/.cluster/kubeconfig SAMPLE_IMG=$(SAMPLE_IMG) UPGRADE="$(CURDIR)/hack/deploy.sh $(IMG) $(AGENT_IMG) $(DIST)/operator.tar" \
+	  ROLLBACK="env KEEP_CRDS=1 $(CURDIR)/test/e2e/deploy-commit.sh $$from" \
+	  go test ./test/e2e -count=1 -v -timeout 20m -run '^(TestUpgrade|TestLostFields)$$'
 
 .PHONY: e2e-switch
 e2e-switch: SAMPLES := openmpi-sshd

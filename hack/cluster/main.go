@@ -253,6 +253,7 @@ func loadCommand(state *string) *cobra.Command {
 
 func binariesCommand() *cobra.Command {
 	var kubernetes, with string
+	var apiServer bool
 	command := &cobra.Command{
 		Use: "binaries", Args: cobra.NoArgs,
 		Short: "Build etcd, kube-apiserver, kubectl and the others if need be; print their folder",
@@ -266,7 +267,11 @@ func binariesCommand() *cobra.Command {
 				return fmt.Errorf("--with: %w", err)
 			}
 			return reported("", func(c *cluster.Cluster) error {
-				set, err := binaries.Ensure(cmd.Context(), c.Repository, version, c.Report)
+				ensure := binaries.Ensure
+				if apiServer {
+					ensure = binaries.EnsureAPIServer
+				}
+				set, err := ensure(cmd.Context(), c.Repository, version, c.Report)
 				if err != nil {
 					return err
 				}
@@ -280,6 +285,7 @@ func binariesCommand() *cobra.Command {
 	}
 	command.Flags().StringVar(&kubernetes, "kubernetes", layout.Newest(), "version of Kubernetes: "+strings.Join(layout.KubernetesNames(), ", "))
 	command.Flags().StringVar(&with, "with", addon.None, "controllers to build, too: "+addon.Usage())
+	command.Flags().BoolVar(&apiServer, "api-server", false, "only etcd, kube-apiserver and kubectl, for tests without nodes")
 	return command
 }
 

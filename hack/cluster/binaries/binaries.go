@@ -4,6 +4,7 @@ package binaries
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -42,6 +43,9 @@ func (s Set) Path(program string) string { return filepath.Join(s.Dir, program) 
 type component struct {
 	name    string
 	version string
+	// folder is the module below build, if it is not called as the component, and main the folder of the program in it, if it is not the
+	// module's root.
+	folder, main string
 	// pkgs are its main packages, of a module that the folder NAME-VERSION below
 	// build only pins. Empty: the folder NAME has a main.go of our own.
 	pkgs    []string
@@ -49,12 +53,10 @@ type component struct {
 	ldflags string
 	links   []string     // names the program is called by; with several packages, those of their programs
 	image   *oci.Program // the image to wrap it in, if it is to run in pods; the binary is filled in
-	warning string       // how long the first time takes
+	cpu     int          // how many seconds of CPU time it takes to compile with empty caches, about
 }
 
 const containerdPath = "github.com/containerd/containerd/v2"
-
-const firstTime = "compiling, first time only"
 
 // components are the programs of a cluster with the given version of Kubernetes. Of a name that several have, the last is
 // linked.
@@ -66,10 +68,10 @@ func components(kubernetes string) []component {
 			// check it refuse to work.
 			ldflags: versionFlags(layout.KubernetesVersion),
 			links:   append(servers(), "kubectl"),
-			warning: firstTime + ", takes about 5-10 minutes",
+			cpu:     735,
 		},
-		{name: "etcd", version: layout.EtcdVersion, links: []string{"etcd"}, warning: firstTime},
-		{name: "coredns", version: layout.CoreDNSVersion, links: []string{"coredns"}, warning: firstTime},
+		{name: "etcd", version: layout.EtcdVersion, links: []string{"etcd"}, cpu: 90},
+		{name: "coredns", version: layout.CoreDNSVersion, links: []string{"coredns"}, cpu: 175},
 		{
 			name: "containerd", version: layout.ContainerdVersion,
 			pkgs: []string{containerdPath + "/cmd/containerd", containerdPath + "/cmd/containerd-shim-runc-v2", containerdPath + "/cmd/ctr"},
@@ -78,10 +80,10 @@ func components(kubernetes string) []component {
 			// The kubelet publishes it as the node's containerRuntimeVersion.
 			ldflags: "-X " + containerdPath + "/version.Version=" + layout.ContainerdVersion,
 			links:   []string{"containerd", "containerd-shim-runc-v2", "ctr"},
-			warning: firstTime + ", takes about a minute",
+			cpu:     180,
 		},
 		{
-			name: "pause", version: "v1", links: []string{"pause"}, warning: firstTime,
+			name: "pause", version: "v1", links: []string{"pause"}, cpu: 1,
 			image: &oci.Program{Reference: layout.PauseImage},
 		},
 	}
@@ -92,8 +94,19 @@ func components(kubernetes string) []component {
 		name: "kubernetes-v" + layout.KubernetesName(kubernetes), version: kubernetes,
 		// Kubernetes before 1.31 contains the clients of four clouds, which take a quarter of the time.
 		tags: "providerless", ldflags: versionFlags(kubernetes), links: servers(),
-		warning: firstTime + ", takes about 5-10 minutes",
+		cpu: 700,
 	})
+}
+
+// apiServer returns only the kube-apiserver of a version, whose module has a program for it; false if it has none.
+func (b Builder) apiServer(kubernetes string) (component, bool) {
+	c := component{
+		name: "kube-apiserver-v" + layout.KubernetesName(kubernetes), version: kubernetes, folder: "kubernetes-v" + layout.KubernetesName(kubernetes), main: "apiserver",
+		tags: "providerless", ldflags: versionFlags(kubernetes), links: []string{"kube-apiserver"},
+		cpu: 285,
+	}
+	_, err := os.Stat(filepath.Join(b.folder(c), c.main, "main.go"))
+	return c, err == nil
 }
 
 // servers are the components of Kubernetes that are of a cluster's version. kubectl is always the newest.
@@ -118,9 +131,12 @@ type Controller struct {
 // Image is the name of the controller's image on the nodes.
 func (c Controller) Image() string { return "localhost/mpijob-" + c.Name + ":" + c.Version }
 
+// controllerCPU is the CPU time of compiling a controller in seconds, about: Trainer and JobSet take 270 together, and Kueue 450.
+const controllerCPU = 240
+
 func (c Controller) component() component {
 	return component{
-		name: c.Name, version: c.Version, pkgs: []string{c.Package}, warning: firstTime + ", takes minutes",
+		name: c.Name, version: c.Version, pkgs: []string{c.Package}, cpu: controllerCPU,
 		// Where the controllers' own images have it, and their manifests look for it.
 		image: &oci.Program{Reference: c.Image(), Path: "/manager"},
 	}
@@ -146,9 +162,31 @@ func Ensure(ctx context.Context, repository, kubernetes string, report *progress
 	if err != nil {
 		return Set{}, err
 	}
+	return b.set(ctx, "bin-"+kubernetes, components(kubernetes))
+}
+
+// EnsureAPIServer is Ensure for tests that need no node: the set has etcd, kubectl, and the kube-apiserver of the given version.
+func EnsureAPIServer(ctx context.Context, repository, kubernetes string, report *progress.Reporter) (Set, error) {
+	b, err := NewBuilder(ctx, repository, report)
+	if err != nil {
+		return Set{}, err
+	}
+	only, exists := b.apiServer(kubernetes)
+	all := components(kubernetes)
+	if last := all[len(all)-1]; exists && !b.isBuilt(last) {
+		all[len(all)-1] = only
+	}
+	needed := []string{"kubernetes", "etcd", "pause", all[len(all)-1].name}
+	all = slices.DeleteFunc(all, func(c component) bool { return !slices.Contains(needed, c.name) })
+	return b.set(ctx, "apiserver-"+kubernetes, all)
+}
+
+// set returns a folder with all programs of components, built if need be.
+func (b Builder) set(ctx context.Context, name string, components []component) (Set, error) {
+	b.announce(components)
 	all := sha256.New()
 	built := map[string]string{} // component → folder
-	for _, c := range components(kubernetes) {
+	for _, c := range components {
 		dir, err := b.ensure(ctx, c)
 		if err != nil {
 			return Set{}, err
@@ -156,7 +194,7 @@ func Ensure(ctx context.Context, repository, kubernetes string, report *progress
 		all.Write(fmt.Appendln(nil, filepath.Base(dir)))
 		built[c.name] = dir
 	}
-	dir, err := b.Once(ctx, "bin-"+kubernetes+"-"+shortHash(all), func(into string) error { return link(components(kubernetes), built, into) })
+	dir, err := b.Once(ctx, name+"-"+shortHash(all), func(into string) error { return link(components, built, into) })
 	if err != nil {
 		return Set{}, err
 	}
@@ -222,7 +260,7 @@ func (b Builder) folder(c component) string {
 	if len(c.pkgs) > 0 {
 		return filepath.Join(b.sources, c.name+"-"+c.version)
 	}
-	return filepath.Join(b.sources, c.name)
+	return filepath.Join(b.sources, cmp.Or(c.folder, c.name))
 }
 
 // key names a build by all that goes into it.
@@ -238,9 +276,10 @@ func (b Builder) key(c component) (string, error) {
 	} else if c.tags != "" {
 		hash.Write(fmt.Appendln(nil, "tags", c.tags))
 	}
-	for _, name := range []string{"go.mod", "go.sum", "main.go"} {
+	main := filepath.Join(c.main, "main.go")
+	for _, name := range []string{"go.mod", "go.sum", main} {
 		content, err := os.ReadFile(filepath.Join(b.folder(c), name))
-		if errors.Is(err, fs.ErrNotExist) && (name == "go.sum" || name == "main.go" && len(c.pkgs) > 0) {
+		if errors.Is(err, fs.ErrNotExist) && (name == "go.sum" || name == main && len(c.pkgs) > 0) {
 			continue // a module that requires none, and one that is only pinned
 		}
 		if err != nil {
@@ -328,12 +367,13 @@ func (b Builder) lock(ctx context.Context, path string) (unlock func(), err erro
 
 func (b Builder) build(ctx context.Context, c component, into string) error {
 	step := b.report.Step("%s %s", c.name, c.version)
-	step.Detail("%s", c.warning)
+	warning := firstTime(c.cpu)
+	step.Detail("%s", warning)
 	binary := filepath.Join(into, c.name)
 	output, pkgs := binary, c.pkgs
 	switch len(pkgs) {
 	case 0:
-		pkgs = []string{"."}
+		pkgs = []string{"./" + c.main}
 	case 1:
 	default: // each program gets its package's name
 		output = into + "/"
@@ -347,10 +387,10 @@ func (b Builder) build(ctx context.Context, c component, into string) error {
 	log := into + ".log"
 	packages, err := run(command, log, func(modules, packages int) {
 		if packages == 0 {
-			step.Detail("%s, %d modules fetched", c.warning, modules)
+			step.Detail("%s, %d modules fetched", warning, modules)
 			return
 		}
-		step.Detail("%s, %d packages", c.warning, packages)
+		step.Detail("%s, %d packages", warning, packages)
 	})
 	if err != nil {
 		return step.End(fmt.Errorf("build %s %s: %w", c.name, c.version, err))

@@ -117,17 +117,7 @@ func TestRelease(t *testing.T) {
 // TestTakeOver proves that Helm can take over an installation of kustomize, but only if this is asked for.
 func TestTakeOver(t *testing.T) {
 	a, kubeconfig := startAPIServer(t)
-	objects, err := manifests.Build(root + "/config/default")
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Namespace" })
-	objects = slices.Concat(objects[first:first+1], objects[:first], objects[first+1:])
-	for _, o := range objects {
-		if err := a.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("kubectl"), client.ForceOwnership); err != nil {
-			t.Fatalf("apply %s: %v", manifests.Key(o), err)
-		}
-	}
+	applyAll(a, "default")
 	a.wantCRDs(true)
 	pi := readYAML(t, "config/samples/pi.yaml")
 	pi.SetNamespace("default")
