@@ -1,11 +1,13 @@
-// Command vulnerabilities judges what govulncheck found in the programs of a release. It reads the JSON of "govulncheck -format json"
-// from standard input, and hack/vulnerabilities/exceptions.txt. Its exit code is 1 if a vulnerability has no valid exception. Run it at
-// the root, by make vulnerabilities.
+// Command vulnerabilities judges what scanners found in what a release contains: govulncheck in the programs, npm audit in the packages of
+// the dashboard's pages, and pip-audit in those of the SDK. Its flags name files with their results in JSON. It also reads
+// hack/vulnerabilities/exceptions.txt. Its exit code is 1 if a vulnerability has no valid exception. What a scanner could not look up is
+// printed as NOT CHECKED. Run it at the root, by make vulnerabilities.
 package main
 
 import (
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -24,7 +26,25 @@ func main() {
 	}
 }
 
+// scanner reads the result of a program that looks for vulnerabilities. unchecked is what it could not look up, and why; "" if it looked up
+// everything.
+type scanner struct {
+	name, usage string
+	read        func(io.Reader) (found []vulnerability, unchecked string, err error)
+}
+
+var scanners = []scanner{
+	{"govulncheck", "result of govulncheck -format json", readGovulncheck},
+	{"npm", "result of npm audit --json", readNpm},
+	{"pip", "result of pip-audit --format json", readPip},
+}
+
 func run() error {
+	files := make([]*string, len(scanners))
+	for i, s := range scanners {
+		files[i] = flag.String(s.name, "", "file with the "+s.usage)
+	}
+	flag.Parse()
 	text, err := os.ReadFile(exceptionsFile)
 	if err != nil {
 		return fmt.Errorf("read the exceptions: %w", err)
@@ -33,20 +53,48 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	found, scanned, err := read(os.Stdin)
-	switch {
-	case err != nil:
-		return err
-	case !scanned:
-		return errors.New("govulncheck wrote no result")
+	var found []vulnerability
+	var checked []string
+	for i, s := range scanners {
+		here, unchecked, err := readFile(*files[i], s)
+		if err != nil {
+			return err
+		}
+		found = append(found, here...)
+		if unchecked != "" {
+			fmt.Printf("NOT CHECKED: %s: %s\n", s.name, unchecked)
+			continue
+		}
+		checked = append(checked, s.name)
 	}
-	problems := judge(found, excepted, time.Now())
+	problems := judge(found, excepted, len(checked) == len(scanners), time.Now())
 	if len(problems) > 0 {
-		return fmt.Errorf("%s\nUpdate what is vulnerable (go get MODULE@VERSION; the toolchain in go.mod). If it does not concern these programs, write a line into %s",
+		return fmt.Errorf("%s\nUpdate what is vulnerable (go get MODULE@VERSION; the toolchain in go.mod; npm update; uv lock --upgrade-package). If it does not concern what is released, write a line into %s",
 			strings.Join(problems, "\n"), exceptionsFile)
 	}
-	fmt.Printf("no known vulnerabilities, and %d exceptions\n", len(excepted))
+	fmt.Printf("no known vulnerabilities by %s, and %d exceptions\n", strings.Join(checked, ", "), len(excepted))
 	return nil
+}
+
+func readFile(path string, s scanner) (found []vulnerability, unchecked string, err error) {
+	if path == "" {
+		return nil, "it was not run", nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, "", fmt.Errorf("read the result of %s: %w", s.name, err)
+	}
+	defer func() { _ = file.Close() }()
+	return s.read(file)
+}
+
+// readGovulncheck is read for the list of scanners: a scan without a result is an error, since its database is on this machine.
+func readGovulncheck(from io.Reader) ([]vulnerability, string, error) {
+	found, scanned, err := read(from)
+	if err == nil && !scanned {
+		err = errors.New("govulncheck wrote no result")
+	}
+	return found, "", err
 }
 
 // vulnerability is one of the database, in a package that a program contains.
@@ -129,8 +177,9 @@ func read(from io.Reader) (found []vulnerability, scanned bool, err error) {
 	return found, scanned, nil
 }
 
-// judge returns what is wrong at a time: vulnerabilities without an exception, and exceptions that have expired or are not needed.
-func judge(found []vulnerability, excepted []exception, now time.Time) (problems []string) {
+// judge returns what is wrong at a time: vulnerabilities without an exception, and exceptions that have expired or, if all was checked, are
+// not needed.
+func judge(found []vulnerability, excepted []exception, all bool, now time.Time) (problems []string) {
 	for _, v := range found {
 		i := slices.IndexFunc(excepted, func(e exception) bool { return e.id == v.ID })
 		switch {
@@ -141,8 +190,8 @@ func judge(found []vulnerability, excepted []exception, now time.Time) (problems
 		}
 	}
 	for _, e := range excepted {
-		if !slices.ContainsFunc(found, func(v vulnerability) bool { return v.ID == e.id }) {
-			problems = append(problems, e.id+": no program contains it; remove the exception")
+		if all && !slices.ContainsFunc(found, func(v vulnerability) bool { return v.ID == e.id }) {
+			problems = append(problems, e.id+": nothing that is released contains it; remove the exception")
 		}
 	}
 	return problems

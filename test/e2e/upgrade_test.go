@@ -5,16 +5,21 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
@@ -82,99 +87,375 @@ func TestOperatorUpgraded(t *testing.T) {
 	}
 }
 
-// TestUpgrade installs another version of the operator, by the command in UPGRADE, while jobs of each kind run, wait for room and
-// are suspended. The pods of jobs that run stay, and their agents work with a launcher of the new version; what waited starts when it
-// can; records of jobs that ended stay as they are.
+// TestUpgrade installs another version of the operator, by the command in UPGRADE, goes back to the first one, by that in ROLLBACK, which
+// keeps the CRDs, and installs the other one again. Meanwhile jobs of both kinds wait, are suspended, start, run and are over: some of the
+// first version, and some of the other one. No container is restarted, no pod is replaced, what waits goes on waiting, and no report loses
+// anything. Then all jobs end, with pods and agents of both versions.
 func TestUpgrade(t *testing.T) {
-	upgrade := strings.Fields(os.Getenv("UPGRADE"))
-	if len(upgrade) == 0 {
-		t.Skip("SKIPPED: UPGRADE contains no command; make e2e-upgrade installs an earlier version and upgrades it")
+	upgrade, rollback := strings.Fields(os.Getenv("UPGRADE")), strings.Fields(os.Getenv("ROLLBACK"))
+	if len(upgrade) == 0 || len(rollback) == 0 {
+		t.Skip("SKIPPED: UPGRADE and ROLLBACK contain no commands; make e2e-upgrade installs an earlier version, upgrades it, and goes back")
 	}
 	namespace := newNamespace(t)
 	const seat = "example.com/seat-upgrade"
 	seats(t, seat, 2, 1)
-	named := func(name string) func(*kubeflow.MPIJob) { return func(job *kubeflow.MPIJob) { job.Name = name } }
-
-	ended := sleeping(t, namespace, 0, named("ended"))
-	wrong := sleeping(t, namespace, 0, named("failed"), func(job *kubeflow.MPIJob) {
-		launcher(job).Command = []string{"mpirun", "-n", "2", "ranks", "--exit", "1:3"}
-		job.Spec.RunPolicy.BackoffLimit = new(int32(0))
-	})
-	running := sleeping(t, namespace, 600, named("running"), secondTryEnds)
-	suspended := sleeping(t, namespace, 0, named("suspended"), func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(true) })
-	first, second := seated(namespace, "first", seat, 2, "600"), seated(namespace, "second", seat, 2, "1")
-	trainer := trainJob(t, namespace, "{numNodes: 2, numProcPerNode: 1, command: [mpirun, sleep, \"600\"]}")
 	runtimeIn(t, namespace, "mpi-openmpi")
-	for _, job := range []*kubeflow.MPIJob{ended, wrong, running, suspended, first} {
-		create(t, job)
-	}
-	createTrainJob(t, trainer)
-	waitFor(t, ended, "it succeeds", succeeded)
-	failedWith(t, wrong, time.Minute)
-	metricIs(t, running, 1, "mpi_agent_ranks_running", 1, time.Minute)
+	first := seated(namespace, "first", seat, 2, "600")
+	create(t, first)
 	placed(t, first, 3)
-	create(t, second)
-	gangWaits(t, second)
-	reported(t, trainjob.Kind, namespace, trainer.GetName(), "the TrainJob runs", inPhase(v1alpha1.PhaseRunning))
-	cause := func() (*v1alpha1.JobReport, error) {
-		report, err := record(t, wrong)
-		if err == nil && (len(report.Status.Findings) == 0 || report.Status.Phase != v1alpha1.PhaseFailed) {
-			err = fmt.Errorf("the failed job is %s without a finding", report.Status.Phase)
-		}
-		return report, err
-	}
-	eventually(t, "the failed job has its cause", time.Minute, func() error { _, err := cause(); return err })
-	before, err := cause()
-	if err != nil {
-		t.Fatal(err)
-	}
-	pods := func() map[string]types.UID {
-		var list corev1.PodList
-		if err := api.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
-			t.Fatal(err)
-		}
-		found := map[string]types.UID{}
-		for _, pod := range list.Items {
-			if job, _, _ := strings.Cut(pod.Name, "-"); job == running.Name || job == first.Name || job == trainer.GetName() {
-				found[pod.Name] = pod.UID
-			}
-		}
-		return found
-	}
-	old := pods()
 
-	start := time.Now()
-	if text, err := exec.CommandContext(t.Context(), upgrade[0], upgrade[1:]...).CombinedOutput(); err != nil { //nolint:gosec // The command is the tester's own.
-		t.Fatalf("upgrade: %v\n%s", err, text)
-	}
-	t.Logf("upgraded in %s", time.Since(start).Round(time.Second))
+	old := newUpgradeJobs(t, namespace, "old", seat)
+	fields := fieldsOf(readReports(t, namespace))
+	install(t, namespace, "upgrade", upgrade)
+	old.remain(t)
+	old.start(t)
 
-	// The new version takes over what it has not made: this job waits for as long as the operators need.
-	after := sleeping(t, namespace, 0, named("after"))
-	create(t, after)
-	waitFor(t, after, "a job of the new version succeeds", succeeded)
-	if now := pods(); !maps.Equal(old, now) {
-		t.Errorf("pods of running jobs were %v, and are %v", old, now)
-	}
-	report, err := cause()
-	if err != nil {
-		t.Error(err)
-	} else if got, want := report.Status.Findings[0], before.Status.Findings[0]; got.Code != want.Code || report.Status.Failure == nil {
-		t.Errorf("the failed job's cause was %s, and is %s with failure %+v", want.Code, got.Code, report.Status.Failure)
-	}
-	podless(t, second)
-	gangWaits(t, second)
+	newer := newUpgradeJobs(t, namespace, "new", seat)
+	written := reportsIn(t, namespace)
+	t.Logf("reports of the other version have in addition %v", slices.DeleteFunc(fieldsOf(written), func(field string) bool { return slices.Contains(fields, field) }))
+	install(t, namespace, "rollback", rollback)
+	old.remain(t)
+	newer.remain(t)
+	wantReports(t, namespace, "the rollback", written)
+	newer.start(t)
 
-	// A worker that is replaced has the agent of the new version, and the launcher that of the old one.
-	if err := api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "running-worker-1"}}, client.GracePeriodSeconds(1)); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, running, "the job of the old version succeeds with a worker of the new one", succeeded)
+	written = reportsIn(t, namespace)
+	install(t, namespace, "upgrade again", upgrade)
+	old.remain(t)
+	newer.remain(t)
+	wantReports(t, namespace, "the rollback and another upgrade", written)
+
 	if err := api.Delete(t.Context(), first, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, second, "the job that waited succeeds", succeeded)
-	edit(t, suspended, func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(false) })
-	waitFor(t, suspended, "the job that was suspended succeeds", succeeded)
-	reported(t, trainjob.Kind, namespace, trainer.GetName(), "the TrainJob still runs", inPhase(v1alpha1.PhaseRunning))
+	old.end(t)
+	newer.end(t)
+	wantReports(t, namespace, "the end of all jobs", written)
+}
+
+// install runs a command that installs a version of the operator, and waits until it has taken over: a new job is for it to run. It fails
+// the test if the pods of the namespace are not the same, or containers were restarted.
+func install(t *testing.T, namespace, what string, command []string) {
+	t.Helper()
+	reportsIn(t, namespace) // what is over does not change from now on
+	before := attempts(t, namespace)
+	start := time.Now()
+	if text, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput(); err != nil { //nolint:gosec // The command is the tester's own.
+		t.Fatalf("%s: %v\n%s", what, err, text)
+	}
+	t.Logf("%s: installed after %s", what, time.Since(start).Round(time.Second))
+	after := sleeping(t, namespace, 0, func(job *kubeflow.MPIJob) { job.Name = "after-" + strings.ReplaceAll(what, " ", "-") })
+	create(t, after)
+	waitFor(t, after, what+": a job of the installed version succeeds", succeeded)
+	now := attempts(t, namespace)
+	for pod, attempt := range before {
+		if now[pod] != attempt {
+			t.Errorf("%s: pod %s was %q, and is %q", what, pod, attempt, now[pod])
+		}
+	}
+	for pod := range now {
+		if _, was := before[pod]; !was && !strings.HasPrefix(pod, after.Name+"-") {
+			t.Errorf("%s: pod %s is new", what, pod)
+		}
+	}
+}
+
+// attempts are the pods of a namespace, by name, with what tells whether a pod or one of its containers was started again.
+func attempts(t *testing.T, namespace string) map[string]string {
+	t.Helper()
+	var list corev1.PodList
+	if err := api.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, pod := range list.Items {
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+		var restarts int32
+		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			restarts += container.RestartCount
+		}
+		found[pod.Name] = fmt.Sprintf("%s with %d restarts", pod.UID, restarts)
+	}
+	return found
+}
+
+// upgradeJobs are jobs in every state, made by one version of the operator.
+type upgradeJobs struct {
+	namespace                                              string
+	ended, failed, running, starting, suspended, waiting   *kubeflow.MPIJob
+	trainJob, trainJobSuspended, trainJobWaiting, trainEnd *unstructured.Unstructured
+	hasStarted                                             bool
+}
+
+// newUpgradeJobs creates jobs and waits until each is in its state. Those that wait need seats, of which none is free.
+func newUpgradeJobs(t *testing.T, namespace, version, seat string) *upgradeJobs {
+	t.Helper()
+	named := func(name string) func(*kubeflow.MPIJob) {
+		return func(job *kubeflow.MPIJob) { job.Name = version + "-" + name }
+	}
+	train := func(name, trainer string, rest ...string) *unstructured.Unstructured {
+		job := trainJob(t, namespace, trainer, rest...)
+		job.SetName(version + "-train-" + name)
+		return job
+	}
+	j := &upgradeJobs{
+		namespace: namespace,
+		ended:     sleeping(t, namespace, 0, named("ended")),
+		failed: sleeping(t, namespace, 0, named("failed"), func(job *kubeflow.MPIJob) {
+			launcher(job).Command = []string{"mpirun", "-n", "2", "ranks", "--exit", "1:3"}
+			job.Spec.RunPolicy.BackoffLimit = new(int32(0))
+		}),
+		running:   sleeping(t, namespace, 600, named("running"), secondTryEnds),
+		starting:  sleeping(t, namespace, 0, named("starting"), waitsInInit),
+		suspended: sleeping(t, namespace, 0, named("suspended"), func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(true) }),
+		waiting:   seated(namespace, version+"-waiting", corev1.ResourceName(seat), 2, "1"),
+
+		trainJob:          train("running", `{numNodes: 2, numProcPerNode: 1, command: [mpirun, sleep, "600"]}`),
+		trainJobSuspended: train("suspended", `{numNodes: 2, numProcPerNode: 1, command: [mpirun, sleep, "0"]}`, "  suspend: true"),
+		trainJobWaiting:   seatedTrainJob(t, namespace, version+"-train-waiting", seat, 2, "[mpirun, sleep, '0']"),
+		trainEnd:          train("ended", `{numNodes: 2, numProcPerNode: 1, command: [mpirun, sleep, "0"]}`),
+	}
+	for _, job := range []*kubeflow.MPIJob{j.ended, j.failed, j.running, j.starting, j.suspended, j.waiting} {
+		create(t, job)
+	}
+	for _, job := range []*unstructured.Unstructured{j.trainJob, j.trainJobSuspended, j.trainJobWaiting, j.trainEnd} {
+		createTrainJob(t, job)
+	}
+	waitFor(t, j.ended, "it succeeds", succeeded)
+	failedWith(t, j.failed, time.Minute)
+	metricIs(t, j.running, 1, "mpi_agent_ranks_running", 1, time.Minute)
+	ends(t, j.trainEnd, "Complete")
+	noPodsLeft(t, j.trainEnd) // JobSet deletes the node's pod
+	eventually(t, "a worker of "+j.starting.Name+" starts", time.Minute, func() error { return j.isStarting(t) })
+	j.reported(t)
+	// What agents measured last, and the end of the logs, are written after a job's end.
+	eventually(t, "the reports of jobs that are over are complete", time.Minute, func() error {
+		for _, job := range []*kubeflow.MPIJob{j.ended, j.failed} {
+			if report, err := record(t, job); err != nil || report.Status.Logs == nil {
+				return fmt.Errorf("the report of %s has no logs yet, %w", job.Name, err)
+			}
+		}
+		return nil
+	})
+	return j
+}
+
+// startingFile is what the workers of waitsInInit wait for.
+const startingFile = "/tmp/go"
+
+// waitsInInit has the workers of a job wait in an init container: the job is starting.
+func waitsInInit(job *kubeflow.MPIJob) {
+	pod := &job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec
+	wait := *pod.Containers[0].DeepCopy()
+	wait.Name, wait.Command, wait.Args = "wait", []string{"sh", "-c", "until [ -e " + startingFile + " ]; do sleep 0.5; done"}, nil
+	pod.InitContainers = append(pod.InitContainers, wait)
+}
+
+// isStarting returns why the job that starts is in another state.
+func (j *upgradeJobs) isStarting(t *testing.T) error {
+	t.Helper()
+	workers := podsOf(t, j.starting, mpi.RoleWorker)
+	if len(workers) != 2 {
+		return fmt.Errorf("%s has %d workers", j.starting.Name, len(workers))
+	}
+	for _, pod := range workers {
+		i := slices.IndexFunc(pod.Status.InitContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == "wait" })
+		if i < 0 || pod.Status.InitContainerStatuses[i].State.Running == nil {
+			return fmt.Errorf("%s has the init containers %+v", pod.Name, pod.Status.InitContainerStatuses)
+		}
+	}
+	return nil
+}
+
+// start has the job that starts go on, and waits for its end.
+func (j *upgradeJobs) start(t *testing.T) {
+	t.Helper()
+	if err := j.isStarting(t); err != nil {
+		t.Error(err)
+	}
+	for _, pod := range podsOf(t, j.starting, mpi.RoleWorker) {
+		if text, err := exec.CommandContext(t.Context(), "kubectl", "exec", "-n", pod.Namespace, pod.Name, "-c", "wait", "--", "touch", startingFile).CombinedOutput(); err != nil { //nolint:gosec // names of our own
+			t.Fatalf("%s: %v %s", pod.Name, err, text)
+		}
+	}
+	waitFor(t, j.starting, "the job that was starting succeeds", succeeded)
+	j.hasStarted = true
+}
+
+// reported waits until the reports have the phases of the jobs.
+func (j *upgradeJobs) reported(t *testing.T) {
+	t.Helper()
+	starting := v1alpha1.PhaseInitializing
+	if j.hasStarted {
+		starting = v1alpha1.PhaseSucceeded
+	}
+	for _, of := range []struct {
+		kind  string
+		job   client.Object
+		phase v1alpha1.Phase
+	}{
+		{kubeflow.Kind, j.ended, v1alpha1.PhaseSucceeded},
+		{kubeflow.Kind, j.failed, v1alpha1.PhaseFailed},
+		{kubeflow.Kind, j.running, v1alpha1.PhaseRunning},
+		{kubeflow.Kind, j.starting, starting},
+		{kubeflow.Kind, j.suspended, v1alpha1.PhaseSuspended},
+		{kubeflow.Kind, j.waiting, v1alpha1.PhaseGangScheduling},
+		{trainjob.Kind, j.trainEnd, v1alpha1.PhaseSucceeded},
+		{trainjob.Kind, j.trainJob, v1alpha1.PhaseRunning},
+		{trainjob.Kind, j.trainJobSuspended, v1alpha1.PhaseSuspended},
+		{trainjob.Kind, j.trainJobWaiting, v1alpha1.PhaseGangScheduling},
+	} {
+		reported(t, of.kind, j.namespace, of.job.GetName(), of.job.GetName()+" is "+string(of.phase), inPhase(of.phase))
+	}
+}
+
+// remain checks that the jobs are in the states that newUpgradeJobs left them in, and none has pods that should wait.
+func (j *upgradeJobs) remain(t *testing.T) {
+	t.Helper()
+	j.reported(t)
+	podless(t, j.waiting)
+	podless(t, j.suspended)
+	for _, job := range []*unstructured.Unstructured{j.trainJobSuspended, j.trainJobWaiting} {
+		if n := trainJobPods(t, job); n > 0 {
+			t.Errorf("%s has %d pods, want none", job.GetName(), n)
+		}
+	}
+}
+
+// end ends all jobs once seats are free. A worker that is replaced has the agent of the installed version, and the launcher that of the
+// version before.
+func (j *upgradeJobs) end(t *testing.T) {
+	t.Helper()
+	if err := api.Delete(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: j.namespace, Name: j.running.Name + "-worker-1"}}, client.GracePeriodSeconds(1)); err != nil {
+		t.Fatal(err)
+	}
+	edit(t, j.suspended, func(job *kubeflow.MPIJob) { job.Spec.RunPolicy.Suspend = new(false) })
+	suspend(t, j.trainJobSuspended, false)
+	waitFor(t, j.running, "the job succeeds with a worker of another version", succeeded)
+	waitFor(t, j.waiting, "the job that waited succeeds", succeeded)
+	waitFor(t, j.suspended, "the job that was suspended succeeds", succeeded)
+	ends(t, j.trainJobWaiting, "Complete")
+	ends(t, j.trainJobSuspended, "Complete")
+	reported(t, trainjob.Kind, j.namespace, j.trainJob.GetName(), "the TrainJob still runs", inPhase(v1alpha1.PhaseRunning))
+}
+
+// reportsIn are the reports of a namespace as the API server has them, by name, without the help of types: with the fields of all versions.
+func reportsIn(t *testing.T, namespace string) map[string]map[string]any {
+	t.Helper()
+	var found map[string]map[string]any
+	// A report still changes while the pods of a job that is over end.
+	eventually(t, "the pods of jobs that are over have ended", time.Minute, func() error {
+		found = readReports(t, namespace)
+		for name, status := range found {
+			if held, holds, _ := unstructured.NestedMap(status, "consumption", "held"); holds && status["completionTime"] != nil {
+				return fmt.Errorf("%s holds %v", name, held)
+			}
+		}
+		return nil
+	})
+	return found
+}
+
+func readReports(t *testing.T, namespace string) map[string]map[string]any {
+	t.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("JobReportList"))
+	if err := api.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]map[string]any{}
+	for _, item := range list.Items {
+		status, _, err := unstructured.NestedMap(item.Object, "status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[item.GetName()] = status
+	}
+	return found
+}
+
+// wantReports fails the test if a report was lost, or has lost something.
+func wantReports(t *testing.T, namespace, after string, before map[string]map[string]any) {
+	t.Helper()
+	now, failed := readReports(t, namespace), t.Failed()
+	for name, old := range before {
+		if now[name] == nil {
+			t.Errorf("after %s, the report %s is gone", after, name)
+			continue
+		}
+		for _, lost := range lostFields(old, now[name]) {
+			t.Errorf("after %s, the report %s has lost %s", after, name, lost)
+		}
+	}
+	if failed == t.Failed() {
+		t.Logf("after %s, %d reports have all that they had", after, len(before))
+	}
+}
+
+// passingFields are fields of the status that are only there in some states of a job.
+var passingFields = []string{"scheduling", "endEstimate", "podsOmitted", "findings", "consumption.held"}
+
+// lostFields returns the fields of a report that a later state of it does not have. A job that was over has all values as they were; of
+// others, values change, and the fields of a state go with it.
+func lostFields(before, now map[string]any) (lost []string) {
+	isOver := before["completionTime"] != nil
+	for name, value := range before {
+		switch later, exists := now[name]; {
+		case isOver && !reflect.DeepEqual(value, later):
+			lost = append(lost, fmt.Sprintf("%s: it was %v, and is %v", name, value, later))
+		case !isOver && !exists && !slices.Contains(passingFields, name):
+			lost = append(lost, name)
+		case !isOver && exists:
+			old, wasMap := value.(map[string]any)
+			if recent, isMap := later.(map[string]any); wasMap && isMap && !slices.Contains(passingFields, name) {
+				for field := range old {
+					if _, exists := recent[field]; !exists && !slices.Contains(passingFields, name+"."+field) {
+						lost = append(lost, name+"."+field)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(lost)
+	return lost
+}
+
+// fieldsOf returns the fields of several reports, sorted.
+func fieldsOf(reports map[string]map[string]any) []string {
+	fields := map[string]bool{}
+	for _, status := range reports {
+		for name := range status {
+			fields[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(fields))
+}
+
+func TestLostFields(t *testing.T) {
+	report := func(text string) map[string]any {
+		var status map[string]any
+		if err := yaml.Unmarshal([]byte(text), &status); err != nil {
+			t.Fatal(err)
+		}
+		return status
+	}
+	const over, live = "{completionTime: x, encryption: {state: Encrypted}, logs: {a: b}}", "{phase: Running, encryption: {state: Encrypted}, mpi: {ranks: 2, binding: none}, scheduling: {a: b}}"
+	for name, test := range map[string]struct {
+		before, now string
+		want        []string
+	}{
+		"over, the same":               {over, "{completionTime: x, encryption: {state: Encrypted}, logs: {a: b}, more: 1}", nil},
+		"over, a field less":           {over, "{completionTime: x, encryption: {}, logs: {a: b}}", []string{"encryption: it was map[state:Encrypted], and is map[]"}},
+		"over, less":                   {over, "{completionTime: x, encryption: {state: Encrypted}}", []string{"logs: it was map[a:b], and is <nil>"}},
+		"runs, holds nothing any more": {"{phase: Running, consumption: {held: {cpu: 1}, cpuCoreSeconds: 1}}", "{phase: Succeeded, consumption: {cpuCoreSeconds: 2}}", nil},
+		"runs, other values":           {live, "{phase: Succeeded, encryption: {state: Unknown}, mpi: {ranks: 4, binding: none}}", nil},
+		"runs, a field less":           {live, "{phase: Running, mpi: {ranks: 2, binding: none}}", []string{"encryption"}},
+		"runs, one less in it":         {live, "{phase: Running, encryption: {state: Encrypted}, mpi: {ranks: 2}}", []string{"mpi.binding"}},
+	} {
+		if diff := cmp.Diff(test.want, lostFields(report(test.before), report(test.now))); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
 }
