@@ -146,6 +146,7 @@ images: $(BIN)/images ## Build the images, as archives in dist/; FIPS=1: the ope
 	@GOFIPS140=v1.0.0 images program --name odh/mpijob-agent:dev --package ./cmd/agent --path /mpi-agent \
 	  --library /lib/libmpi-profile.so=internal/agent/library/build.sh \
 	  --library /lib/libmpi-exchange.so=internal/agent/library/build.sh \
+	  --library /lib/libmpi-gpus.so=internal/agent/library/build.sh \
 	  --link /bin/ssh=../mpi-agent --folder /run --ldflags '$(LDFLAGS)' --out $(DIST)/agent.tar
 	@printf '%s\n' $(SAMPLES) | xargs -P 2 -I {} images sample {} --out $(DIST)/{}.tar
 

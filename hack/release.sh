@@ -54,7 +54,7 @@ for arch in amd64 arm64; do
   echo "release: the images for linux/$arch"
   GOARCH=$arch GOFIPS140=v1.0.0 bin/images program --name "$registry/mpijob-operator:$version" --package ./cmd/operator --ldflags "$ldflags" --out "$out/mpijob-operator_${version}_linux_$arch.tar"
   GOARCH=$arch GOFIPS140=v1.0.0 bin/images program --name "$registry/mpijob-dashboard:$version" --package ./cmd/dashboard --ldflags "$ldflags" --out "$out/mpijob-dashboard_${version}_linux_$arch.tar"
-  GOARCH=$arch GOFIPS140=v1.0.0 bin/images program --name "$registry/mpijob-agent:$version" --package ./cmd/agent --path /mpi-agent --library /lib/libmpi-profile.so=internal/agent/library/build.sh --library /lib/libmpi-exchange.so=internal/agent/library/build.sh --link /bin/ssh=../mpi-agent --folder /run --ldflags "$ldflags" --out "$out/mpijob-agent_${version}_linux_$arch.tar"
+  GOARCH=$arch GOFIPS140=v1.0.0 bin/images program --name "$registry/mpijob-agent:$version" --package ./cmd/agent --path /mpi-agent --library /lib/libmpi-profile.so=internal/agent/library/build.sh --library /lib/libmpi-exchange.so=internal/agent/library/build.sh --library /lib/libmpi-gpus.so=internal/agent/library/build.sh --link /bin/ssh=../mpi-agent --folder /run --ldflags "$ldflags" --out "$out/mpijob-agent_${version}_linux_$arch.tar"
 done
 
 # The sample images, which the MPI runtimes use unless a job names another one. Intel MPI must not be redistributed.

@@ -611,11 +611,12 @@ func TestInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	libraries := []string{filepath.Base(agentapi.ProfileLibrary), filepath.Base(agentapi.ExchangeLibrary)}
+	libraries := []string{filepath.Base(agentapi.ProfileLibrary), filepath.Base(agentapi.ExchangeLibrary), filepath.Base(agentapi.GPULibrary)}
 	for _, err := range []error{
 		os.Mkdir(filepath.Join(image, "lib"), 0o755),
 		os.WriteFile(filepath.Join(image, "lib", libraries[0]), []byte(libraries[0]), 0o600),
 		os.WriteFile(filepath.Join(image, "lib", libraries[1]), []byte(libraries[1]), 0o600),
+		os.WriteFile(filepath.Join(image, "lib", libraries[2]), []byte(libraries[2]), 0o600),
 		exec.CommandContext(t.Context(), "cp", self, filepath.Join(image, "mpi-agent")).Run(),
 	} {
 		if err != nil {

@@ -17,7 +17,7 @@ func install(folder string) error {
 	if err := copyFile("/proc/self/exe", binary); err != nil {
 		return fmt.Errorf("install the agent in %s: %w", folder, err)
 	}
-	for _, library := range []string{agentapi.ProfileLibrary, agentapi.ExchangeLibrary} {
+	for _, library := range []string{agentapi.ProfileLibrary, agentapi.ExchangeLibrary, agentapi.GPULibrary} {
 		if err := installLibrary(folder, library); err != nil {
 			return fmt.Errorf("install %s in %s: %w", filepath.Base(library), folder, err)
 		}

@@ -28,6 +28,8 @@ const (
 	Run = Path + "/run"
 	// ExchangeLibrary is a part of the agent's image. The test of a runtime preloads it to measure MPI messages.
 	ExchangeLibrary = Path + "/lib/libmpi-exchange.so"
+	// GPULibrary is a part of the agent's image. The agent preloads it into the image's shell, where it reads the GPUs of NVIDIA.
+	GPULibrary = Path + "/lib/libmpi-gpus.so"
 	// TerminationFile is Kubernetes' default for a container's terminationMessagePath.
 	TerminationFile = "/dev/termination-log"
 	// Hostfile is the job's hostfile, in the format of its MPI library.

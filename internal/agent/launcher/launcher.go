@@ -17,6 +17,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/cgroup"
 	"opendatahub.io/mpijob/internal/agent/hostfile"
 	"opendatahub.io/mpijob/internal/agent/mpiversion"
+	"opendatahub.io/mpijob/internal/agent/nvidia"
 	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/profile"
@@ -101,7 +102,7 @@ func Run(args, env []string, statusAddress string) int {
 		fmt.Fprintln(s.stderr, "mpi-agent:", err)
 		return failedCode
 	}
-	s.sampler = sampler.New(s.ranks)
+	s.sampler = sampler.New(s.ranks, nvidia.New(log, processes.Start))
 	s.ranks.Versions = &mpiversion.Queries{Start: processes.Start}
 	// An earlier try of this container has left its records.
 	for _, name := range []string{"*.json", records.UsagePattern, "*.new"} {

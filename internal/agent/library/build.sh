@@ -1,6 +1,6 @@
 #!/bin/sh
-# Compiles a library that the agent's image contains: build.sh FOLDER/libmpi-profile.so, or libmpi-exchange.so. CC is the compiler, gcc or
-# clang, by default gcc. It needs no C library and no headers of one: the library is linked with none, so that it can be loaded together
+# Compiles a library that the agent's image contains: build.sh FOLDER/libmpi-profile.so, libmpi-exchange.so or libmpi-gpus.so. CC is the
+# compiler, gcc or clang, by default gcc. It needs no C library and no headers of one: the library is linked with none, so that it can be loaded together
 # with any of them.
 set -eu
 CC=${CC:-gcc}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"opendatahub.io/mpijob/internal/agent/cgroup"
+	"opendatahub.io/mpijob/internal/agent/nvidia"
 	"opendatahub.io/mpijob/internal/agent/ranks"
 	"opendatahub.io/mpijob/internal/agent/usage"
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -22,6 +23,7 @@ type Sampler struct {
 	// root is the cgroup's folder, and machine that of the files of the machine: "/".
 	root, machine string
 	ranks         *ranks.Ranks
+	gpus          GPUs
 	start         sync.Once
 
 	mu     sync.Mutex
@@ -31,9 +33,15 @@ type Sampler struct {
 	used   map[int32]agentapi.RankUse
 }
 
-// New returns a sampler of this container, with the ranks that run in it.
-func New(of *ranks.Ranks) *Sampler {
-	return &Sampler{root: cgroup.Root, machine: "/", ranks: of, used: map[int32]agentapi.RankUse{}}
+// GPUs reads GPUs until done is closed. Devices returns what it read last.
+type GPUs interface {
+	Run(done <-chan struct{})
+	Devices() []nvidia.Device
+}
+
+// New returns a sampler of this container, with the ranks that run in it and its GPUs of NVIDIA.
+func New(of *ranks.Ranks, gpus GPUs) *Sampler {
+	return &Sampler{root: cgroup.Root, machine: "/", ranks: of, gpus: gpus, used: map[int32]agentapi.RankUse{}}
 }
 
 // Start begins to measure, until done is closed. Only the first call has an effect.
@@ -43,6 +51,7 @@ func (s *Sampler) Start(done <-chan struct{}) {
 		s.began = time.Now()
 		s.last = s.read(s.began)
 		s.mu.Unlock()
+		go s.gpus.Run(done)
 		go func() {
 			ticker := time.NewTicker(usage.Period)
 			defer ticker.Stop()
@@ -124,6 +133,7 @@ func (s *Sampler) read(now time.Time) usage.Reading {
 	cgroup.ReadUsage(s.root, &r)
 	r.Counters[agentapi.MetricNetwork] = usage.Counter{Count: float64(ranks.NetworkBytes()) / 1024, PerSecond: true}
 	readGPUs(s.machine, &r)
+	nvidia.Add(s.gpus.Devices(), &r)
 	return r
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"opendatahub.io/mpijob/internal/agent/nvidia"
 	"opendatahub.io/mpijob/internal/agent/ranks"
 	"opendatahub.io/mpijob/internal/agent/usage"
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -55,10 +56,31 @@ func TestGPUs(t *testing.T) {
 	}
 }
 
+// gpus is a reader of devices.
+type gpus []nvidia.Device
+
+func (gpus) Run(<-chan struct{})        {}
+func (g gpus) Devices() []nvidia.Device { return g }
+
+// TestGPUsOfNVIDIA: a reading contains the GPUs that were read last.
+func TestGPUsOfNVIDIA(t *testing.T) {
+	t.Parallel()
+	s := New(ranks.New(slog.New(slog.DiscardHandler), t.TempDir()), gpus{{Busy: 500, Used: 4, Memory: 80}, {Busy: 250, Used: 1, Memory: 80}})
+	s.root, s.machine = t.TempDir(), t.TempDir()
+	got := s.Read()
+	delete(got.Gauges, agentapi.MetricMemory)
+	if diff := cmp.Diff(map[agentapi.Metric]int64{agentapi.MetricGPU: 750, agentapi.MetricGPUMemory: 5}, got.Gauges); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[agentapi.Metric]int64{agentapi.MetricGPU: 2000, agentapi.MetricGPUMemory: 160}, got.Limits); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestSampler: a sampler measures this container and its ranks, also if it is asked before the first period is over.
 func TestSampler(t *testing.T) {
 	of := ranks.New(slog.New(slog.NewTextHandler(io.Discard, nil)), t.TempDir())
-	s := New(of)
+	s := New(of, gpus{})
 	if u, measured := s.Usage(); measured {
 		t.Errorf("measured before the start: %+v", u)
 	}
@@ -100,7 +122,7 @@ func BenchmarkPeriods(b *testing.B) {
 	for len(of.Uses()) == 0 {
 		of.Scan()
 	}
-	s := New(of)
+	s := New(of, gpus{})
 	s.began = time.Now()
 	s.last = s.read(s.began)
 	for b.Loop() {

@@ -244,10 +244,25 @@ func (c Container) series() []series {
 		}
 	}
 	gauge(c.Reading.Gauges, agentapi.MetricMemory, perMiB, "memory_working_set_bytes", "Memory in use, without cached files that the kernel can drop.")
-	gauge(c.Reading.Gauges, agentapi.MetricGPU, 1000, "gpus_busy", "GPUs of AMD in use: the sum of the shares of time in which each is busy.")
-	gauge(c.Reading.Limits, agentapi.MetricGPU, 1000, "gpus", "GPUs of AMD that this container has.")
+	gauge(c.Reading.Gauges, agentapi.MetricGPU, 1000, "gpus_busy", "GPUs in use: the sum of the shares of time in which each is busy.")
+	gauge(c.Reading.Limits, agentapi.MetricGPU, 1000, "gpus", "GPUs of this container of which the use is measured.")
 	gauge(c.Reading.Gauges, agentapi.MetricGPUMemory, perMiB, "gpu_memory_used_bytes", "Memory of these GPUs in use.")
 	gauge(c.Reading.Limits, agentapi.MetricGPUMemory, perMiB, "gpu_memory_bytes", "Memory of these GPUs.")
+	if gpus := c.Reading.GPUs; gpus != nil {
+		if gpus.Temperature > 0 { // parts of GPUs have none
+			all = append(
+				all,
+				series{"mpi_agent_gpu_power_watts", "gauge", "Power of the GPUs of NVIDIA of this container.", float64(gpus.Power) / 1000},
+				series{"mpi_agent_gpu_temperature_celsius", "gauge", "Temperature of the hottest GPU of NVIDIA of this container.", float64(gpus.Temperature)},
+			)
+		}
+		all = append(
+			all,
+			series{"mpi_agent_gpus_slowed", "gauge", "GPUs of NVIDIA of this container that run slower because of heat or of a limit of their power.", float64(gpus.Slowed)},
+			series{"mpi_agent_gpus_lost", "gauge", "GPUs of NVIDIA of this container that the driver cannot reach.", float64(gpus.Lost)},
+			series{"mpi_agent_gpu_memory_errors", "gauge", "Errors in the memory of the GPUs of NVIDIA of this container that could not be corrected, since the driver was loaded.", float64(gpus.Errors)},
+		)
+	}
 	return all
 }
 

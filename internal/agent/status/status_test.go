@@ -240,6 +240,7 @@ func full() Container {
 		}
 		c.Reading.Limits[metric] = 4000
 	}
+	c.Reading.GPUs = &usage.GPUs{Power: 250500, Temperature: 61, Slowed: 1, Lost: 2, Errors: 3}
 	return c
 }
 
@@ -253,6 +254,7 @@ func TestContainerMetrics(t *testing.T) {
 		"ranks_failed_total 12", "oom_kills_total 2", "cpu_seconds_total 6000", "cpu_throttled_seconds_total 6", "cpu_limit_cores 4", "major_page_faults_total 100000",
 		"cpu_pressure_seconds_total 6000", "io_bytes_total 6.144e+09", "network_bytes_total 6.144e+09", "memory_working_set_bytes 1.572864e+09", "gpus_busy 1.5", "gpus 4",
 		"gpu_memory_used_bytes 1.572864e+09", "gpu_memory_bytes 4.194304e+09",
+		"gpu_power_watts 250.5", "gpu_temperature_celsius 61", "gpus_slowed 1", "gpus_lost 2", "gpu_memory_errors 3",
 	} {
 		if !strings.Contains(text, "\nmpi_agent_"+want+"\n") {
 			t.Errorf("%s is missing in\n%s", want, text)

@@ -16,6 +16,18 @@ type Reading struct {
 	Gauges   map[agentapi.Metric]int64
 	// Limits are the most that can be used, without those that are unlimited.
 	Limits map[agentapi.Metric]int64
+	// GPUs is what is known of the container's GPUs besides; nil if nothing is.
+	GPUs *GPUs
+}
+
+// GPUs is the state of the GPUs of NVIDIA that a container has.
+type GPUs struct {
+	// Power is their power in thousandths of a watt, and Temperature that of the hottest one in degrees Celsius.
+	Power, Temperature int64
+	// Slowed are those that run slower because of heat or of a limit of their power, and Lost those that the driver cannot reach.
+	Slowed, Lost int64
+	// Errors are the errors of their memory that could not be corrected, since the driver was loaded.
+	Errors int64
 }
 
 // Counter is a count of a metric. The metric's value is what was added to Count, by what was added to Of, or by the seconds.

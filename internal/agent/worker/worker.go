@@ -20,6 +20,7 @@ import (
 	"opendatahub.io/mpijob/internal/agent/cgroup"
 	"opendatahub.io/mpijob/internal/agent/environ"
 	"opendatahub.io/mpijob/internal/agent/mpirun"
+	"opendatahub.io/mpijob/internal/agent/nvidia"
 	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agent/process"
 	"opendatahub.io/mpijob/internal/agent/profile"
@@ -65,7 +66,8 @@ func Run(log *slog.Logger, listen, statusAddress string, env []string) error {
 	}
 	ctx, _ := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT)
 	w := &worker{ranks: ranks.New(log, cgroup.Root), profiler: profile.New(nil)}
-	w.env, w.sampler = w.profiler.Env(env), sampler.New(w.ranks)
+	w.env = w.profiler.Env(env)
+	w.sampler = sampler.New(w.ranks, nvidia.New(log, func(c process.Command) (process.Program, error) { return w.processes.Start(c) }))
 	w.server = &protocol.Server{Log: log, Identity: identity, Session: w.session, Ends: w.ends, Usage: func(job agentapi.Usage) {
 		// The operator reads it there.
 		log.Info(agentapi.UsageMessage, agentapi.UsageMessage, job)
