@@ -153,8 +153,8 @@ func jobDashboard() dashboard {
 				one("CPU cores", "", lines, number, `sum by (pod) (rate(mpi_agent_cpu_seconds_total`+pods+`[5m]))`, "{{pod}}"),
 				one("CPU cores, share of the limit", "", lines, share, `sum by (pod) (rate(mpi_agent_cpu_seconds_total`+pods+`[5m])) / (max by (pod) (mpi_agent_cpu_limit_cores`+pods+`) > 0)`, "{{pod}}"),
 				one("Throttled", "Share of the time that processes needed a CPU in which the CPU limit stopped them.", lines, share, `sum by (pod) (rate(mpi_agent_cpu_throttled_seconds_total`+pods+`[5m])) / (sum by (pod) (rate(mpi_agent_cpu_throttled_seconds_total`+pods+`[5m])) + sum by (pod) (rate(mpi_agent_cpu_seconds_total`+pods+`[5m])) > 0)`, "{{pod}}"),
-				one("GPUs that are busy", "Of AMD.", lines, number, `sum by (pod) (mpi_agent_gpus_busy`+pods+`)`, "{{pod}}"),
-				one("GPU memory", "Of AMD.", lines, bytesUnit, `sum by (pod) (mpi_agent_gpu_memory_used_bytes`+pods+`)`, "{{pod}}"),
+				one("GPUs that are busy", "Of AMD and NVIDIA.", lines, number, `sum by (pod) (mpi_agent_gpus_busy`+pods+`)`, "{{pod}}"),
+				one("GPU memory", "Of AMD and NVIDIA.", lines, bytesUnit, `sum by (pod) (mpi_agent_gpu_memory_used_bytes`+pods+`)`, "{{pod}}"),
 				one("Network, bytes per second", "Received and sent. With hostNetwork, that of the node.", lines, bytesUnit, `sum by (pod) (rate(mpi_agent_network_bytes_total`+pods+`[5m]))`, "{{pod}}"),
 				one("Disks, bytes per second", "Read and written.", lines, bytesUnit, `sum by (pod) (rate(mpi_agent_io_bytes_total`+pods+`[5m]))`, "{{pod}}"),
 				{title: "Waiting", description: "Share of time in which a process waited, of the pod that waits most.", unit: share, queries: []query{

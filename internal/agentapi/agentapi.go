@@ -68,6 +68,8 @@ const (
 	// Hydra.
 	EnvHostfileFormat = "MPI_AGENT_HOSTFILE_FORMAT"
 	FormatHydra       = "hydra"
+	// EnvMeasureGPUs with the value false keeps the agent from measuring the GPUs of NVIDIA.
+	EnvMeasureGPUs = "MPI_AGENT_MEASURE_GPUS"
 	// EnvForeign with the value true lets ssh -o StrictHostKeyChecking=no connect to hosts that are not in the job's
 	// hostfile without checking their host keys. Hosts of the job are always checked.
 	EnvForeign = "MPI_AGENT_FOREIGN_HOSTS"

@@ -33,7 +33,7 @@ NVIDIA's dcgm-exporter as a custom metric of pods.
 --watch measures again and again: of a job until it ends, without NAME until Ctrl-C. On a terminal, the table is replaced.
 
 --history shows what a job used over time instead, as the agents in its pods measured it: the means, 95th percentiles and
-maximums of CPU, memory, throttling, network, I/O and AMD's GPUs, with a chart each, and the figures that the program printed,
+maximums of CPU, memory, throttling, network, I/O and GPUs, with a chart each, and the figures that the program printed,
 such as its loss. It needs no metrics server, and also works for deleted jobs while their reports are retained.`,
 		Example: `# The jobs of the namespace
 {{name}}

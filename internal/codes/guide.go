@@ -142,7 +142,7 @@ var meanings = map[Code]string{
 	OutOfMemory:            "A container exceeded its memory limit. The kernel killed the program, which ends the MPI job.",
 	GPUOutOfMemory:         "The program requested more memory of a GPU than is free.",
 	MoreSlotsThanGPUs:      "Workers have more slots than GPUs. Ranks share a GPU, which NCCL rejects, or find none.",
-	GPUIdle:                "The GPUs of a pod have hardly been used for ten minutes. Those of AMD are measured.",
+	GPUIdle:                "The GPUs of a pod have hardly been used for ten minutes. Those of AMD and NVIDIA are measured.",
 	WrongGPU:               "A rank selected a GPU that its pod does not have, or that another rank of the pod uses.",
 	NoGPUVisible:           "The program found no GPU.",
 	RankFailed:             "A rank failed with an error, gave up or was ended early, but the job succeeded: the launcher's command ended with 0.",

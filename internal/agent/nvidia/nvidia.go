@@ -83,9 +83,9 @@ func (r *Reader) keep(devices []Device) {
 	r.devices, r.at = devices, time.Now()
 }
 
-// Run reads the GPUs until done is closed. Without devices of NVIDIA, or the library, it returns at once.
+// Run reads the GPUs until done is closed. Without devices of NVIDIA, or the library, or if a user does not want it, it returns at once.
 func (r *Reader) Run(done <-chan struct{}) {
-	if !r.hasDevices() {
+	if !r.hasDevices() || strings.EqualFold(environ.Get(r.env, agentapi.EnvMeasureGPUs), "false") {
 		return
 	}
 	if _, err := os.Stat(r.library); err != nil {
@@ -197,7 +197,7 @@ func (r *Reader) open() (*child, error) {
 	if folders := environ.Get(r.env, "LD_LIBRARY_PATH"); folders != "" {
 		env = append(env, "LD_LIBRARY_PATH="+folders)
 	}
-	// What the shell would do tells that it is linked statically.
+	// A shell that is linked statically runs its command.
 	program, err := r.start(process.Command{
 		Args: []string{r.shell, "-c", "echo error the shell of the image loads no libraries"}, Env: env, Files: [3]*os.File{input, answers, null}, OwnSession: true,
 	})

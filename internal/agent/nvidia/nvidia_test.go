@@ -260,13 +260,14 @@ func TestStuckProcess(t *testing.T) {
 	}
 }
 
-// TestNoDevices: without NVIDIA's driver, or without the library, nothing is started, and nothing reported.
+// TestNoDevices: without NVIDIA's driver, without the library, or if a user does not want it, nothing is started, and nothing reported.
 func TestNoDevices(t *testing.T) {
 	t.Parallel()
 	library := writeFile(t, filepath.Join(t.TempDir(), "library"), "")
 	for name, change := range map[string]func(*Reader){
 		"no driver":  func(r *Reader) { r.machine = t.TempDir() },
 		"no library": func(r *Reader) { r.library += ".missing" },
+		"not wanted": func(r *Reader) { r.env = []string{agentapi.EnvMeasureGPUs + "=false"} },
 	} {
 		r, log := newReader(t, library, "")
 		change(r)
