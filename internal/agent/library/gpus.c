@@ -4,8 +4,6 @@
 // it does nothing.
 //
 // It needs no headers and no version of a C library, and is not linked with NVML: the driver's version of it is mounted into the pod.
-#include <stdint.h>
-
 typedef void *device;
 
 enum { lazy = 1, standardInput = 0, standardOutput = 1, standardError = 2, maxDevices = 64, maxSamples = 256, lineSize = 512, patience = 45 };
