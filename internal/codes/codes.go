@@ -157,6 +157,7 @@ const (
 	Straggler          Code = "Straggler"
 	CPUThrottled       Code = "CPUThrottled"
 	RanksShareCores    Code = "RanksShareCores"
+	WorkersShareNodes  Code = "WorkersShareNodes"
 	MemoryGrowing      Code = "MemoryGrowing"
 	TrainingDiverged   Code = "TrainingDiverged"
 	MPINotAwaited      Code = "MPINotAwaited"

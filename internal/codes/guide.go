@@ -162,6 +162,7 @@ var meanings = map[Code]string{
 	WorkersIdle:            "The job succeeded, but no rank ran on some of its workers.",
 	CPUThrottled:           "The CPU limit of the workers slows the ranks down: the kernel stopped them for a considerable part of the time.",
 	RanksShareCores:        "Ranks of several pods on a node are bound to the same cores, although they could use others.",
+	WorkersShareNodes:      "Several workers run on one node, and their ranks communicate much. They use TCP there, because pods do not share memory.",
 	DeadlineNear:           "The deadline of the job ends it before it is done, or soon.",
 	NodeCordoned:           "A node on which the job runs accepts no new pods, as before it is drained.",
 	MemoryGrowing:          "The memory of a pod grows steadily towards its limit, at which the kernel kills the program.",

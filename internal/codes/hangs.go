@@ -73,6 +73,15 @@ var stalls = []Entry{
 		},
 	},
 	{
+		Code: WorkersShareNodes, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+		Summary: "{of|Several workers} run on {nodeText|one node}. Ranks in different pods communicate over TCP there, which is slower than the shared memory of ranks in one pod. {how}",
+		// Where the job has figures for it, they replace the first one.
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Use fewer workers with more slots, and as many times the CPUs, memory and devices, where nodes have room for them. The ranks of a pod share memory."},
+			{Text: "See how much of the time is communication: run the job again with a profile.", Action: "metadata.annotations[mpi.opendatahub.io/profile]: \"true\""},
+		},
+	},
+	{
 		Code: TrainingDiverged, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
 		Summary: "The training has diverged: {figure} is {is}.",
 		Remedies: []v1alpha1.Remedy{

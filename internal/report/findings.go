@@ -117,7 +117,7 @@ func (m maker) addStall(findings []v1alpha1.Finding) {
 
 // isAdded reports whether a finding is no cause of anything: Make adds it to those of each report.
 func isAdded(f v1alpha1.Finding) bool {
-	return f.Code == codes.InvalidChange || f.Code == codes.SlowStartupStep || f.Code == codes.ProfileMissing
+	return f.Code == codes.InvalidChange || f.Code == codes.SlowStartupStep || f.Code == codes.ProfileMissing || f.Code == codes.WorkersShareNodes
 }
 
 // invalidChange returns the finding of a job that became invalid after it had been started.

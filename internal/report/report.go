@@ -83,6 +83,9 @@ func Make(job mpi.Job, seen jobstate.Observed, evidence jobstate.Evidence, outco
 		// After the timeline, too.
 		status.Findings = append(status.Findings, finding)
 	}
+	if finding, found := m.sharedNodes(*status); found {
+		status.Findings = append(status.Findings, finding)
+	}
 	status.Training = m.training()
 	status.EndEstimate = m.endEstimate(*status)
 	if m.evidence.KeptLogs != nil {

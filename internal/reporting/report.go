@@ -603,7 +603,9 @@ func isLauncherLater(job mpi.Job, seen jobstate.Observed) bool {
 	if seen.WorkerJob == nil || ptr.Deref(seen.WorkerJob.Spec.Suspend, false) {
 		return false
 	}
-	starts := func(worker jobstate.Worker) bool { return worker.Pod.Status.Phase == corev1.PodPending || cluster.Unready(worker.Pod) }
+	starts := func(worker jobstate.Worker) bool {
+		return worker.Pod.Status.Phase == corev1.PodPending || cluster.Unready(worker.Pod)
+	}
 	return job.Launcher.None || len(seen.Workers) < int(job.Workers.Count) || slices.ContainsFunc(seen.Workers, starts)
 }
 

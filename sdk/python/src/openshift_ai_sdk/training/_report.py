@@ -30,8 +30,9 @@ def report(
 ) -> None:
     """Report figures of the training, such as its loss, so that the record of the job has them as curves.
 
-    Call it on every rank: rank 0 prints one line of JSON, and the others nothing. Outside of a job, it does nothing. It
-    never raises an error for a value: what is no number is left out.
+    Call it on every rank: rank 0 prints one line of JSON, and the others nothing, so that the curves have the values of
+    rank 0. Pass the mean of all ranks where they differ. Outside of a job, it does nothing. It never raises an error
+    for a value: what is no number is left out.
 
     Args:
         step: The step of the training, counted from its start.
