@@ -1,16 +1,17 @@
 // A library that reads the GPUs of NVIDIA which a pod has, with NVIDIA's management library, NVML
 // (https://docs.nvidia.com/deploy/nvml-api). The agent preloads it into the image's shell, and it runs instead of it: for each byte that it
 // reads, it prints what the GPUs do. It ends at the end of its input. Without the variable MPI_AGENT_GPUS, which only the agent sets for it,
-// it does nothing.
+// it does nothing. Its value is how many seconds NVML may take.
 //
 // It needs no headers and no version of a C library, and is not linked with NVML: the driver's version of it is mounted into the pod.
 typedef void *device;
 
-enum { lazy = 1, standardInput = 0, standardOutput = 1, standardError = 2, maxDevices = 64, maxSamples = 256, lineSize = 512, patience = 45 };
+enum { lazy = 1, standardInput = 0, standardOutput = 1, standardError = 2, maxDevices = 64, maxSamples = 256, lineSize = 512 };
 
 // The functions of the C library that are used. Those of Linux' two, glibc and musl, agree in them. Those of the dynamic linker may be in
 // another library, which the agent preloads, too.
 extern unsigned alarm(unsigned seconds);
+extern int atoi(const char *text);
 extern char *dlerror(void) __attribute__((weak));
 extern void *dlopen(const char *path, int flags) __attribute__((weak));
 extern void *dlsym(void *library, const char *name) __attribute__((weak));
@@ -161,7 +162,9 @@ static void printAll(void) {
 __attribute__((constructor)) static void run(void) {
 	char request;
 	int result;
-	if (!getenv("MPI_AGENT_GPUS")) return;
+	const char *limit = getenv("MPI_AGENT_GPUS");
+	if (!limit) return;
+	unsigned patience = (unsigned)atoi(limit);
 	unsetenv("LD_PRELOAD");
 	output = dup(standardOutput);
 	dup2(standardError, standardOutput);

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -30,8 +31,11 @@ const (
 	within, firstWithin = 5 * time.Second, 40 * time.Second
 	// pause is how long after a failure the process is started again.
 	pause = 10 * time.Minute
-	// envRead has the library run instead of the program into which it is preloaded.
+	// envRead has the library run instead of the program into which it is preloaded. Its value is how many seconds the driver may take: then
+	// the process ends, also if the agent is gone.
 	envRead = "MPI_AGENT_GPUS"
+	// patience is a little longer than any answer may take.
+	patience = firstWithin + 5*time.Second
 )
 
 // Reader reads the GPUs of this container.
@@ -193,7 +197,7 @@ func (r *Reader) open() (*child, error) {
 	}
 	defer answers.Close()
 	// Before glibc 2.34, the dynamic linker's functions were in libdl, which not every shell has loaded.
-	env := []string{envRead + "=1", "LD_PRELOAD=" + r.library + " libdl.so.2"}
+	env := []string{envRead + "=" + strconv.Itoa(int(patience.Seconds())), "LD_PRELOAD=" + r.library + " libdl.so.2"}
 	if folders := environ.Get(r.env, "LD_LIBRARY_PATH"); folders != "" {
 		env = append(env, "LD_LIBRARY_PATH="+folders)
 	}

@@ -281,23 +281,27 @@ func TestNoDevices(t *testing.T) {
 	}
 }
 
-// TestLibraryEnds: the library ends when nobody reads it any more, and leaves other programs alone.
+// TestLibraryEnds: the library ends when nobody reads it any more, or NVML does not return, and leaves other programs alone.
 func TestLibraryEnds(t *testing.T) {
 	t.Parallel()
 	library := buildLibrary(t)
-	nvml := buildNVML(t)
+	nvml, hangs := buildNVML(t), buildNVML(t, "-DHANGS_AT_ONCE")
 	for name, test := range map[string]struct {
+		nvml        string
 		env         []string
 		input, want string
 		code        int
 	}{
-		"end of input": {[]string{envRead + "=1"}, "", "", 0},
-		"two requests": {[]string{envRead + "=1"}, "\n\n", "end", 0},
-		"not asked":    {nil, "\n", "shell", 3},
+		"end of input": {nvml, []string{envRead + "=60"}, "", "", 0},
+		"two requests": {nvml, []string{envRead + "=60"}, "\n\n", "end", 0},
+		"not asked":    {nvml, nil, "\n", "shell", 3},
+		// By the alarm.
+		"hangs": {hangs, []string{envRead + "=1"}, "", "", -1},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			command := exec.CommandContext(t.Context(), "/bin/sh", "-c", "echo shell; exit 3")
-			command.Env = append(test.env, "LD_PRELOAD="+library+" libdl.so.2", "LD_LIBRARY_PATH="+nvml)
+			command.Env = append(test.env, "LD_PRELOAD="+library+" libdl.so.2", "LD_LIBRARY_PATH="+test.nvml)
 			command.Stdin = strings.NewReader(test.input)
 			out, _ := command.Output()
 			out = bytes.TrimSpace(out)
