@@ -28,7 +28,7 @@ func newTop(f *Factory) *cobra.Command {
 share of their requests. Usage comes from the cluster's metrics server.
 
 GPU is the number of requested GPUs, with their utilization if the cluster serves the metric ` + jobs.GPUMetric + ` of
-NVIDIA's dcgm-exporter as a custom metric of pods.
+NVIDIA's dcgm-exporter as a custom metric of pods. Without it, --history shows what the agents measured.
 
 --watch measures again and again: of a job until it ends, without NAME until Ctrl-C. On a terminal, the table is replaced.
 
@@ -218,5 +218,5 @@ func (o *topOptions) gpuNote(all jobs.Load) string {
 	if all.GPUs == 0 || all.GPUUse != nil || o.output.structured() {
 		return ""
 	}
-	return "note: GPU is the number of requested GPUs: the cluster serves no metric of their usage (" + jobs.GPUMetric + ")"
+	return "note: GPU is the number of requested GPUs: the cluster serves no metric of their usage (" + jobs.GPUMetric + "). --history shows what agents measured"
 }
