@@ -100,6 +100,7 @@ func TestUpgrade(t *testing.T) {
 	const seat = "example.com/seat-upgrade"
 	seats(t, seat, 2, 1)
 	runtimeIn(t, namespace, "mpi-openmpi")
+	runtimeThatStarts(t, namespace)
 	first := seated(namespace, "first", seat, 2, "600")
 	create(t, first)
 	placed(t, first, 3)
@@ -183,10 +184,10 @@ func attempts(t *testing.T, namespace string) map[string]string {
 
 // upgradeJobs are jobs in every state, made by one version of the operator.
 type upgradeJobs struct {
-	namespace                                              string
-	ended, failed, running, starting, suspended, waiting   *kubeflow.MPIJob
-	trainJob, trainJobSuspended, trainJobWaiting, trainEnd *unstructured.Unstructured
-	hasStarted                                             bool
+	namespace                                                                string
+	ended, failed, running, starting, suspended, waiting                     *kubeflow.MPIJob
+	trainJob, trainJobStarting, trainJobSuspended, trainJobWaiting, trainEnd *unstructured.Unstructured
+	hasStarted                                                               bool
 }
 
 // newUpgradeJobs creates jobs and waits until each is in its state. Those that wait need seats, of which none is free.
@@ -213,14 +214,18 @@ func newUpgradeJobs(t *testing.T, namespace, version, seat string) *upgradeJobs 
 		waiting:   seated(namespace, version+"-waiting", corev1.ResourceName(seat), 2, "1"),
 
 		trainJob:          train("running", `{numNodes: 2, numProcPerNode: 1, command: [mpirun, sleep, "600"]}`),
+		trainJobStarting:  train("starting", `{numNodes: 2, numProcPerNode: 1, command: [mpirun, sleep, "0"]}`),
 		trainJobSuspended: train("suspended", `{numNodes: 2, numProcPerNode: 1, command: [mpirun, sleep, "0"]}`, "  suspend: true"),
 		trainJobWaiting:   seatedTrainJob(t, namespace, version+"-train-waiting", seat, 2, "[mpirun, sleep, '0']"),
 		trainEnd:          train("ended", `{numNodes: 2, numProcPerNode: 1, command: [mpirun, sleep, "0"]}`),
 	}
+	if err := unstructured.SetNestedField(j.trainJobStarting.Object, startingRuntime, "spec", "runtimeRef", "name"); err != nil {
+		t.Fatal(err)
+	}
 	for _, job := range []*kubeflow.MPIJob{j.ended, j.failed, j.running, j.starting, j.suspended, j.waiting} {
 		create(t, job)
 	}
-	for _, job := range []*unstructured.Unstructured{j.trainJob, j.trainJobSuspended, j.trainJobWaiting, j.trainEnd} {
+	for _, job := range []*unstructured.Unstructured{j.trainJob, j.trainJobStarting, j.trainJobSuspended, j.trainJobWaiting, j.trainEnd} {
 		createTrainJob(t, job)
 	}
 	waitFor(t, j.ended, "it succeeds", succeeded)
@@ -228,7 +233,7 @@ func newUpgradeJobs(t *testing.T, namespace, version, seat string) *upgradeJobs 
 	metricIs(t, j.running, 1, "mpi_agent_ranks_running", 1, time.Minute)
 	ends(t, j.trainEnd, "Complete")
 	noPodsLeft(t, j.trainEnd) // JobSet deletes the node's pod
-	eventually(t, "a worker of "+j.starting.Name+" starts", time.Minute, func() error { return j.isStarting(t) })
+	eventually(t, "the workers of jobs that start wait in their init containers", time.Minute, func() error { return j.isStarting(t) })
 	j.reported(t)
 	// What agents measured last, and the end of the logs, are written after a job's end.
 	eventually(t, "the reports of jobs that are over are complete", time.Minute, func() error {
@@ -249,16 +254,63 @@ const startingFile = "/tmp/go"
 func waitsInInit(job *kubeflow.MPIJob) {
 	pod := &job.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec
 	wait := *pod.Containers[0].DeepCopy()
-	wait.Name, wait.Command, wait.Args = "wait", []string{"sh", "-c", "until [ -e " + startingFile + " ]; do sleep 0.5; done"}, nil
+	wait.Name, wait.Command, wait.Args = "wait", waitForStart, nil
 	pod.InitContainers = append(pod.InitContainers, wait)
 }
 
-// isStarting returns why the job that starts is in another state.
+var waitForStart = []string{"sh", "-c", "until [ -e " + startingFile + " ]; do sleep 0.5; done"}
+
+// startingRuntime is the name of the runtime of runtimeThatStarts.
+const startingRuntime = "mpi-starting"
+
+// runtimeThatStarts creates a runtime whose nodes wait in an init container: its TrainJobs are starting.
+func runtimeThatStarts(t *testing.T, namespace string) {
+	t.Helper()
+	all, err := runtimes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := all["mpi-openmpi"].DeepCopy()
+	object.SetKind(trainjob.RuntimeKind)
+	object.SetNamespace(namespace)
+	object.SetName(startingRuntime)
+	path := []string{"spec", "template", "spec", "replicatedJobs"}
+	replicated, _, err := unstructured.NestedSlice(object.Object, path...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(replicated, func(job any) bool { return job.(map[string]any)["name"] == "node" })
+	pod, _, err := unstructured.NestedMap(replicated[i].(map[string]any), "template", "spec", "template", "spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wait := map[string]any{"name": "wait", "command": []any{waitForStart[0], waitForStart[1], waitForStart[2]}}
+	main := pod["containers"].([]any)[0].(map[string]any)
+	for _, field := range []string{"image", "imagePullPolicy", "resources", "securityContext"} {
+		wait[field] = main[field]
+	}
+	pod["initContainers"] = append(pod["initContainers"].([]any), wait)
+	if err := unstructured.SetNestedMap(replicated[i].(map[string]any), pod, "template", "spec", "template", "spec"); err != nil {
+		t.Fatal(err)
+	}
+	if err := unstructured.SetNestedSlice(object.Object, replicated, path...); err != nil {
+		t.Fatal(err)
+	}
+	create(t, object)
+}
+
+// startingWorkers are the pods of the jobs that start which wait.
+func (j *upgradeJobs) startingWorkers(t *testing.T) []corev1.Pod {
+	t.Helper()
+	return slices.Concat(podsOf(t, j.starting, mpi.RoleWorker), trainerPods(t, j.trainJobStarting, "node"))
+}
+
+// isStarting returns why the jobs that start are in another state.
 func (j *upgradeJobs) isStarting(t *testing.T) error {
 	t.Helper()
-	workers := podsOf(t, j.starting, mpi.RoleWorker)
-	if len(workers) != 2 {
-		return fmt.Errorf("%s has %d workers", j.starting.Name, len(workers))
+	workers := j.startingWorkers(t)
+	if len(workers) != 3 {
+		return fmt.Errorf("the jobs that start have %d workers, want 3", len(workers))
 	}
 	for _, pod := range workers {
 		i := slices.IndexFunc(pod.Status.InitContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == "wait" })
@@ -269,18 +321,20 @@ func (j *upgradeJobs) isStarting(t *testing.T) error {
 	return nil
 }
 
-// start has the job that starts go on, and waits for its end.
+// start has the jobs that start go on, and waits for their end.
 func (j *upgradeJobs) start(t *testing.T) {
 	t.Helper()
 	if err := j.isStarting(t); err != nil {
 		t.Error(err)
 	}
-	for _, pod := range podsOf(t, j.starting, mpi.RoleWorker) {
+	for _, pod := range j.startingWorkers(t) {
 		if text, err := exec.CommandContext(t.Context(), "kubectl", "exec", "-n", pod.Namespace, pod.Name, "-c", "wait", "--", "touch", startingFile).CombinedOutput(); err != nil { //nolint:gosec // names of our own
 			t.Fatalf("%s: %v %s", pod.Name, err, text)
 		}
 	}
 	waitFor(t, j.starting, "the job that was starting succeeds", succeeded)
+	ends(t, j.trainJobStarting, "Complete")
+	noPodsLeft(t, j.trainJobStarting)
 	j.hasStarted = true
 }
 
@@ -300,6 +354,7 @@ func (j *upgradeJobs) reported(t *testing.T) {
 		{kubeflow.Kind, j.failed, v1alpha1.PhaseFailed},
 		{kubeflow.Kind, j.running, v1alpha1.PhaseRunning},
 		{kubeflow.Kind, j.starting, starting},
+		{trainjob.Kind, j.trainJobStarting, starting},
 		{kubeflow.Kind, j.suspended, v1alpha1.PhaseSuspended},
 		{kubeflow.Kind, j.waiting, v1alpha1.PhaseGangScheduling},
 		{trainjob.Kind, j.trainEnd, v1alpha1.PhaseSucceeded},
