@@ -315,7 +315,7 @@ func trimWorkload(object any) (any, error) {
 	} else {
 		workload.SetAnnotations(nil)
 	}
-	for part, read := range map[string][]string{"spec": {"queueName", "active"}, "status": {"conditions", "requeueState"}} {
+	for part, read := range map[string][]string{"spec": {"queueName", "active", "maximumExecutionTimeSeconds"}, "status": {"conditions", "requeueState", "accumulatedPastExecutionTimeSeconds"}} {
 		if fields, ok := workload.Object[part].(map[string]any); ok {
 			maps.DeleteFunc(fields, func(name string, _ any) bool { return !slices.Contains(read, name) })
 		}

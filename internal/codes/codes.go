@@ -53,6 +53,7 @@ const (
 	DeadlineExceeded    Code = "DeadlineExceeded"
 	PodDeadlineExceeded Code = "PodDeadlineExceeded"
 	DeadlineNear        Code = "DeadlineNear"
+	QueueEndsJob        Code = "QueueEndsJob"
 	NodeCordoned        Code = "NodeCordoned"
 )
 

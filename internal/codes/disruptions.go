@@ -108,6 +108,14 @@ var disruptions = []Entry{
 		},
 	},
 	{
+		Code: QueueEndsJob, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Summary: "Queue {queue} ends the job at {at}{pace}: it may be admitted for {deadline} in all, and is not admitted again.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Write a checkpoint before that time: an admitted job keeps its limit."},
+			{Text: "In a copy of the job, increase the limit of Kueue, or remove it.", Action: "metadata.labels[kueue.x-k8s.io/max-exec-time-seconds]", Rerun: true, Changes: set("metadata.labels[kueue.x-k8s.io/max-exec-time-seconds]", "{enough}")},
+		},
+	},
+	{
 		Code: NodeCordoned, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
 		Summary: "{nodesAre|A node is} cordoned: a drain evicts {whoLower|pods of the job} and ends this run of the job.",
 		Remedies: []v1alpha1.Remedy{

@@ -164,6 +164,7 @@ var meanings = map[Code]string{
 	RanksShareCores:        "Ranks of several pods on a node are bound to the same cores, although they could use others.",
 	WorkersShareNodes:      "Several workers run on one node, and their ranks communicate much. They use TCP there, because pods do not share memory.",
 	DeadlineNear:           "The deadline of the job ends it before it is done, or soon.",
+	QueueEndsJob:           "The job's queue ends it before it is done, or soon: its Workload has a maximum execution time.",
 	NodeCordoned:           "A node on which the job runs accepts no new pods, as before it is drained.",
 	MemoryGrowing:          "The memory of a pod grows steadily towards its limit, at which the kernel kills the program.",
 	TrainingDiverged:       "The loss of the training is not a number, or has become much larger than it was.",

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
@@ -26,14 +27,33 @@ const (
 // deadlineNear warns that the deadline of a running job ends it before it is done, as far as its pace shows, or soon.
 func deadlineNear(p *input) []Finding {
 	from, ends, has := p.deadlineTimes()
-	if p.Outcome.Phase != v1alpha1.PhaseRunning || !has {
+	if !has {
 		return nil
 	}
-	figures := map[string]string{
-		"deadline": fmt.Sprintf("%d seconds", *p.Job.Lifecycle.Deadline), "at": momentText(ends),
-		"enough": strconv.FormatInt(2**p.Job.Lifecycle.Deadline, 10),
+	return p.limitNear(codes.DeadlineNear, from, ends, time.Duration(*p.Job.Lifecycle.Deadline)*time.Second, nil, "The deadline counts from "+facts.TimeText(from)+".")
+}
+
+// queueLimitNear warns of the same where the job's queue ends it. That a queue takes its quota back for other jobs cannot be foreseen.
+func queueLimitNear(p *input) []Finding {
+	queue := p.Seen.Queue
+	if queue == nil || queue.EndsAt.IsZero() {
+		return nil
 	}
-	evidence := []string{"The deadline counts from " + facts.TimeText(from) + "."}
+	// The earlier times in which it was admitted are no part of this run.
+	return p.limitNear(codes.QueueEndsJob, queue.AdmittedAt, queue.EndsAt, queue.Limit, map[string]string{"queue": queue.Name},
+		fmt.Sprintf("Workload %s: maximumExecutionTimeSeconds is %.0f, and it was admitted at %s.", queue.Object, queue.Limit.Seconds(), facts.TimeText(queue.AdmittedAt)))
+}
+
+// limitNear warns that a limit, which counts from a time, ends a running job before it is done, as far as its pace shows, or soon.
+func (p *input) limitNear(code codes.Code, from, ends time.Time, limit time.Duration, figures map[string]string, evidence ...string) []Finding {
+	if p.Outcome.Phase != v1alpha1.PhaseRunning {
+		return nil
+	}
+	figures = maps.Clone(figures)
+	if figures == nil {
+		figures = map[string]string{}
+	}
+	figures["deadline"], figures["at"], figures["enough"] = fmt.Sprintf("%.0f seconds", limit.Seconds()), momentText(ends), fmt.Sprintf("%.0f", 2*limit.Seconds())
 	done, at, isPaced := p.pace()
 	switch {
 	case isPaced && at.After(p.Seen.Now):
@@ -48,7 +68,7 @@ func deadlineNear(p *input) []Finding {
 	case ends.Sub(p.Seen.Now) > min(longestNotice, time.Duration(lastShare*float64(ends.Sub(from)))):
 		return nil
 	}
-	return []Finding{p.find(codes.DeadlineNear, p.Pods[:min(1, len(p.Pods))], figures, evidence...)}
+	return []Finding{p.find(code, p.Pods[:min(1, len(p.Pods))], figures, evidence...)}
 }
 
 // deadlineTimes returns from when on the job's deadline counts, and when it ends the job.

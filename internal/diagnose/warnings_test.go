@@ -11,6 +11,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
@@ -33,6 +34,47 @@ func printed(training v1alpha1.Training) func(*scene) {
 	return func(s *scene) {
 		training.At = metav1.NewTime(mpitest.Now)
 		s.evidence.Training = training
+	}
+}
+
+// limitedBy gives the job a queue that ends it some time after it has let it in.
+func limitedBy(limit, admitted, past time.Duration) func(*scene) {
+	return func(s *scene) {
+		at := mpitest.Now.Add(-admitted)
+		s.job.Queue = "team-a"
+		s.seen.Queue = &jobstate.QueueState{Name: "team-a", Object: "mpijob-pi-1a2b3", Admitted: true, AdmittedAt: at, Limit: limit, EndsAt: at.Add(limit - past)}
+		for _, pod := range s.seen.LauncherPods {
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
+				Name: s.job.Launcher.Template.Spec.Containers[0].Name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at)}},
+			}}
+		}
+	}
+}
+
+// TestQueueEndsJob: a job that its queue ends before it is done is warned, of either kind; one that is done in time, or has no limit, is not.
+func TestQueueEndsJob(t *testing.T) {
+	late := printed(v1alpha1.Training{Progress: "25%"})
+	check(t, map[string]expect{
+		"queue-limit-too-short": {codes.QueueEndsJob, running(2).with(limitedBy(4*time.Hour, 2*time.Hour, 0), late)},
+		"queue-limit-soon":      {codes.QueueEndsJob, running(2).with(limitedBy(4*time.Hour, 2*time.Hour, 110*time.Minute))},
+	})
+	for name, test := range map[string]struct {
+		s    scene
+		want bool
+	}{
+		"in time":                    {running(2).with(limitedBy(4*time.Hour, 2*time.Hour, 0), printed(v1alpha1.Training{Progress: "60%"})), false},
+		"far away":                   {running(2).with(limitedBy(4*time.Hour, 2*time.Hour, 0)), false},
+		"late after another attempt": {running(2).with(limitedBy(4*time.Hour, 2*time.Hour, time.Hour), printed(v1alpha1.Training{Progress: "60%"})), true},
+		"no limit":                   {running(2).with(limitedBy(4*time.Hour, 2*time.Hour, 0), late, func(s *scene) { s.seen.Queue.EndsAt = time.Time{} }), false},
+		"no queue":                   {running(2).with(late), false},
+		"has succeeded":              {running(2).with(limitedBy(4*time.Hour, 2*time.Hour, 0), late, succeededLauncher), false},
+	} {
+		for _, kind := range []string{mpi.KindMPIJob, mpi.KindTrainJob} {
+			test.s.job.Kind = kind
+			if found := test.s.findings(); slices.ContainsFunc(found, func(f v1alpha1.Finding) bool { return f.Code == codes.QueueEndsJob }) != test.want {
+				t.Errorf("%s of kind %s: %+v, want a warning: %v", name, kind, found, test.want)
+			}
+		}
 	}
 }
 

@@ -18,6 +18,9 @@ type QueueState struct {
 	// Admitted is set while the job is admitted, and AdmittedAt is since when.
 	Admitted   bool
 	AdmittedAt time.Time
+	// EndsAt is when the queue ends the admitted job because it was admitted for Limit in all; zero: it does not.
+	EndsAt time.Time
+	Limit  time.Duration
 	// Never is set if waiting does not help: the job or the queue must be changed.
 	Never bool
 	// Stopped is set, besides Never, where a user keeps the job out of the queue until one lets it wait there again.

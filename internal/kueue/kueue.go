@@ -10,6 +10,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -37,9 +38,14 @@ type Workload struct {
 		QueueName string `json:"queueName,omitempty"`
 		// Active is set to false to stop the job, by Kueue itself when it gives it up.
 		Active *bool `json:"active,omitempty"`
+		// MaximumExecutionTimeSeconds is how long the job may be admitted in all.
+		MaximumExecutionTimeSeconds *int32 `json:"maximumExecutionTimeSeconds,omitempty"`
 	} `json:"spec"`
 	Status struct {
-		Conditions   []metav1.Condition `json:"conditions,omitempty"`
+		Conditions []metav1.Condition `json:"conditions,omitempty"`
+		// AccumulatedPastExecutionTimeSeconds is how long it was admitted before the present admission.
+		AccumulatedPastExecutionTimeSeconds *int32 `json:"accumulatedPastExecutionTimeSeconds,omitempty"`
+
 		RequeueState *struct {
 			Count     *int32       `json:"count,omitempty"`
 			RequeueAt *metav1.Time `json:"requeueAt,omitempty"`
@@ -137,6 +143,7 @@ func FromKueue(queue string, workload *Workload, position *Position) jobstate.Qu
 	switch {
 	case standing == Active && isAdmitted(workload):
 		state.Admitted, state.AdmittedAt = true, admittedAt(workload)
+		state.EndsAt, state.Limit = endsAt(workload)
 		return state
 	case standing == Resting:
 		rests, _ := restOf(workload)
@@ -177,6 +184,17 @@ func isAdmitted(workload *Workload) bool {
 // admittedAt is when Kueue let a job in that it lets in.
 func admittedAt(workload *Workload) time.Time {
 	return apimeta.FindStatusCondition(workload.Status.Conditions, admitted).LastTransitionTime.Time
+}
+
+// endsAt returns when Kueue deactivates an admitted Workload because of its limit of time, and that limit; zero if it has none
+// (kueue/pkg/controller/core/workload_controller.go: reconcileMaxExecutionTime).
+func endsAt(workload *Workload) (time.Time, time.Duration) {
+	if workload.Spec.MaximumExecutionTimeSeconds == nil {
+		return time.Time{}, 0
+	}
+	limit := time.Duration(*workload.Spec.MaximumExecutionTimeSeconds) * time.Second
+	past := time.Duration(ptr.Deref(workload.Status.AccumulatedPastExecutionTimeSeconds, 0)) * time.Second
+	return admittedAt(workload).Add(limit - past), limit
 }
 
 // putOut adds that a job had been let in before. That a user had kept it out says nothing of it.

@@ -97,6 +97,14 @@ func TestFromKueue(t *testing.T) {
 			workload: "{metadata: {name: mpijob-pi, annotations: {mpi.opendatahub.io/gang-timeouts: '2'}}, spec: {active: false}}",
 			want:     jobstate.QueueState{Name: "team-a", Object: "mpijob-pi", Never: true, Stopped: true, Reason: kueue.ReasonDeactivated, Message: "the Workload is deactivated"},
 		},
+		"is let in for a time": {
+			workload: "{spec: {maximumExecutionTimeSeconds: 3600}, status: {conditions: [{type: Admitted, status: 'True', lastTransitionTime: '2026-01-02T03:00:00Z'}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Admitted: true, AdmittedAt: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC), EndsAt: time.Date(2026, 1, 2, 4, 0, 0, 0, time.UTC), Limit: time.Hour},
+		},
+		"is let in for the rest of a time": {
+			workload: "{spec: {maximumExecutionTimeSeconds: 3600}, status: {accumulatedPastExecutionTimeSeconds: 600, conditions: [{type: Admitted, status: 'True', lastTransitionTime: '2026-01-02T03:00:00Z'}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Admitted: true, AdmittedAt: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC), EndsAt: time.Date(2026, 1, 2, 3, 50, 0, 0, time.UTC), Limit: time.Hour},
+		},
 		"was stopped by somebody while it ran": {
 			workload: "{spec: {active: false}, status: {conditions: [{type: Evicted, status: 'True', reason: Deactivated, message: The workload is deactivated}]}}",
 			want:     jobstate.QueueState{Name: "team-a", Never: true, Stopped: true, Reason: kueue.ReasonDeactivated, Message: "the Workload is deactivated"},
@@ -138,6 +146,7 @@ func TestFromKueue(t *testing.T) {
 				t.Errorf("it rests since %s, want %s", got.EvictedAt, want)
 			}
 			test.want.Backend, test.want.EvictedAt = kueue.Kueue, got.EvictedAt
+			got.AdmittedAt, got.EndsAt = got.AdmittedAt.UTC(), got.EndsAt.UTC()
 			if got != test.want {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
 			}
