@@ -20,9 +20,16 @@ func (j Job) FailureLogs() logstream.Kept {
 	return kept
 }
 
-// podPlaces returns the places of the pods in the job's report, by name.
+// podPlaces returns the places of the pods in the job's report, by name, and of the launcher's pods whose lines it has.
 func (j Job) podPlaces() map[string]logstream.Place {
 	places := map[string]logstream.Place{}
+	if failure := j.Status().Failure; failure != nil {
+		for _, line := range logstream.ParseTail(failure.LogTail) {
+			if strings.HasPrefix(line.Pod, j.Name+"-launcher-") {
+				places[line.Pod] = logstream.Place{Role: mpi.RoleLauncher}
+			}
+		}
+	}
 	for _, pod := range j.Status().Pods {
 		places[pod.Name] = logstream.Place{Role: mpi.Role(pod.Role), Index: int(pod.Index)}
 	}

@@ -113,3 +113,19 @@ func remedyTexts(f v1alpha1.Finding) (texts []string) {
 	}
 	return texts
 }
+
+// TestLauncherThatTheJobControllerDeleted: the pod is deleted when the Job gives up, before the job has failed. The record has it, as its log.
+func TestLauncherThatTheJobControllerDeleted(t *testing.T) {
+	h := &history{t: t, job: job(2)}
+	seen := pods(h.job, corev1.PodRunning, 0)
+	h.pass(0, seen, jobstate.Evidence{})
+	launcher := seen.LauncherPods[0].DeepCopy()
+	launcher.Status.Phase = corev1.PodFailed
+	mpitest.Exited(1, "Error")(launcher)
+	seen.LauncherPods = nil
+	h.pass(time.Minute, seen, jobstate.Evidence{})
+	h.pass(2*time.Minute, ended(seen, h.job, batchv1.JobFailed, 2*time.Minute), jobstate.Evidence{Gone: []*corev1.Pod{launcher}})
+	if got := h.last.Status.Pods[0]; got.Name != launcher.Name || got.Phase != "Failed" || got.ExitCode == nil || *got.ExitCode != 1 {
+		t.Errorf("the first pod is %+v", got)
+	}
+}

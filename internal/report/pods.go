@@ -22,9 +22,18 @@ const (
 func (m maker) pods() []v1alpha1.PodStatus {
 	const mostTries = 3
 	var pods []v1alpha1.PodStatus
-	first := max(0, len(m.seen.LauncherPods)-mostTries)
-	for i, pod := range m.seen.LauncherPods[first:] {
-		pods = append(pods, m.pod(pod, mpi.RoleLauncher, first+i))
+	tries := m.seen.LauncherPods
+	if len(tries) == 0 {
+		// The Job controller deletes the launcher's pod when it gives up, before the job has failed.
+		tries = m.evidence.Gone
+	}
+	first := max(0, len(tries)-mostTries)
+	for i, pod := range tries[first:] {
+		status := m.pod(pod, mpi.RoleLauncher, first+i)
+		if len(m.seen.LauncherPods) == 0 && !podstatus.HasEnded(pod) {
+			status.Phase, status.Ready = gone, false
+		}
+		pods = append(pods, status)
 	}
 	for _, worker := range m.seen.Workers {
 		pods = append(pods, m.pod(worker.Pod, mpi.RoleWorker, worker.Index))
