@@ -51,7 +51,7 @@ var connections = []Entry{
 		Code: UnknownHost, Phase: v1alpha1.PhaseInitializing,
 		Summary: "The command names the host {host}: {message}",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Remove the list of hosts from the command (--host, --hostfile, -hosts, -f, -machinefile). MPI then uses the job's own.", Action: launcherArgs},
+			{Text: "Remove the list of hosts from the command (--host, --hostfile, -hosts, -f, -machinefile), and a rankfile (-rf, --rankfile, --map-by rankfile). MPI then uses the job's own.", Action: launcherArgs},
 			{Text: "If the program needs a list of hosts, use the job's hostfile.", Action: "/etc/mpi/hostfile"},
 		},
 	},

@@ -187,7 +187,7 @@ var programErrors = []OwnError{
 		},
 	},
 	{
-		Name: "pickle", Matches: regexp.MustCompile(`PicklingError|can(?:'t|not) pickle|Can't get attribute`),
+		Name: "pickle", Matches: regexp.MustCompile(`PicklingError|[Cc]an(?:'t|not) pickle|Can't get attribute`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Send plain data: mpi4py and process pools convert objects to bytes, which works for functions and classes at the top of a module that all ranks import, and not for lambdas, open files and locks."},
 		},
@@ -217,7 +217,7 @@ var programErrors = []OwnError{
 		},
 	},
 	{
-		Name: "none", Matches: regexp.MustCompile(`'NoneType' object|NoneType: None|unsupported operand type\(s\) for .*'NoneType'`),
+		Name: "none", Matches: regexp.MustCompile(`'NoneType' object|NoneType: None|unsupported operand type\(s\) for .*'NoneType'|not 'NoneType'`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "A value is None. If only one rank has read or received it, send it to the others: gather and reduce return None on all ranks but the root.", Action: "value = comm.bcast(value, root=0)"},
 			{Text: "Otherwise look for what returned None: a search without a result, or a function without return."},
@@ -237,7 +237,7 @@ var programErrors = []OwnError{
 		},
 	},
 	{
-		Name: "shape", Matches: regexp.MustCompile(`could not be broadcast|shapes? (?:mismatch|cannot be multiplied)|[Ss]ize mismatch|size of tensor|cannot reshape|mat1 and mat2|dimensions? (?:must|do not|mismatch)|not aligned`),
+		Name: "shape", Matches: regexp.MustCompile(`could not be broadcast|could not broadcast|shapes? (?:mismatch|cannot be multiplied)|[Ss]ize mismatch|size of tensor|cannot reshape|mat1 and mat2|dimensions? (?:must|do not|mismatch)|not aligned`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Two arrays do not fit. Print their shapes on each rank: parts of data that is divided over {ranks} ranks may differ in length."},
 		},

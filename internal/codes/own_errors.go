@@ -14,6 +14,8 @@ type OwnError struct {
 	Name string
 	// Matches is what such an error contains.
 	Matches *regexp.Regexp
+	// Source is what a line of the program in the traceback contains, if the error alone does not tell this kind; nil if it does.
+	Source *regexp.Regexp
 	// Remedies replace those of ApplicationFailed. They may use the figures of FillRemedy and
 	// programTemplate, the pod template of the pods in which the program ran, and file, module and variable: what the error names.
 	Remedies []v1alpha1.Remedy
@@ -30,7 +32,7 @@ const (
 )
 
 // OwnErrors are the kinds of errors of programs. The first that matches is the most specific.
-var OwnErrors = slices.Concat(mpiErrors, frameworkErrors, gpuErrors, softwareErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, programErrors)
+var OwnErrors = slices.Concat(mpiErrors, frameworkErrors, gpuErrors, softwareErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, pythonErrors, programErrors, otherKey)
 
 // ownErrors are those of any program.
 var ownErrors = []OwnError{
@@ -78,6 +80,13 @@ var ownErrors = []OwnError{
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Compile the program when the image is built: this image has no compiler, and other pods would not have the result.", Action: "{programTemplate}.spec.containers[0].image"},
 			{Text: "Or use an image with the compiler, and compile to a volume that all pods mount."},
+		},
+	},
+	{
+		// The kernel's own settings, which containers see as read-only (runc).
+		Name: "kernel settings", Matches: regexp.MustCompile(`(?:/proc/(?:sys|irq|bus|sysrq)|/sys/)\S*['":]*:? .*(?:Read-only file system|[Pp]ermission denied)|(?:Read-only file system|Permission denied):? ['"]?(?:/proc/|/sys/)|sysctl: (?:setting key|permission denied)|sysctl: cannot`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Remove this line: a container cannot change settings of the kernel, which all pods of the node share. An administrator can set them on the nodes, and allow some for each pod.", Action: launcherArgs},
 		},
 	},
 	{
@@ -401,12 +410,24 @@ var (
 	}
 )
 
-// OwnErrorOf returns the kind of an error that a program reported, nil if it is none of OwnErrors.
-func OwnErrorOf(text string) *OwnError {
+// OwnErrorOf returns the kind of an error that a program reported, nil if it is none of OwnErrors. Kinds that also follow from the program's
+// lines are left out.
+func OwnErrorOf(text string) *OwnError { return OwnErrorIn(text, "") }
+
+// OwnErrorIn is OwnErrorOf for an error of which the lines of the program in its traceback are known.
+func OwnErrorIn(text, source string) *OwnError {
+	var found *OwnError
 	for i := range OwnErrors {
-		if OwnErrors[i].Matches.MatchString(text) {
-			return &OwnErrors[i]
+		kind := &OwnErrors[i]
+		if !kind.Matches.MatchString(text) || kind.Source != nil && !kind.Source.MatchString(source) {
+			continue
+		}
+		if kind.Source != nil {
+			return kind
+		}
+		if found == nil {
+			found = kind
 		}
 	}
-	return nil
+	return found
 }

@@ -49,7 +49,7 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 		}
 	}
 	// The text is cut for a summary.
-	kind := codes.OwnErrorOf(cmp.Or(figures["wholeError"], figures["errorText"]))
+	kind := codes.OwnErrorIn(cmp.Or(figures["wholeError"], figures["errorText"]), figures["ownSource"])
 	if figures["said"] != "" {
 		kind = codes.LauncherErrorOf(figures["errorText"])
 	}

@@ -28,7 +28,7 @@ func (p *input) words(figures map[string]string) []string {
 			continue
 		}
 		if found := ownError(pod, failedRank(figures, first), first); found != nil {
-			evidence = addError(pod, found, figures)
+			evidence = p.addError(pod, found, figures)
 		}
 	}
 	if launcher := p.Launcher(); evidence == nil && launcher != nil {
@@ -51,11 +51,13 @@ func failedRank(figures map[string]string, first *agentapi.RankEnd) string {
 }
 
 // addError adds the error of a program in a pod's log to the figures of a finding. It returns its lines as evidence.
-func addError(pod facts.Pod, found *loglines.ErrorLine, figures map[string]string) []string {
+func (p *input) addError(pod facts.Pod, found *loglines.ErrorLine, figures map[string]string) []string {
 	cause := explaining(found)
 	figures["errorText"], figures["wholeError"], figures["causeText"] = ": "+quotedText(found.Message), cause.Message, ": "+quotedText(cause.Message)
 	figures["raisedIn"] = loglines.LastCall(pod.Log.Lines, cause.Line)
-	figures["ownSource"] = strings.Join(loglines.OwnSource(pod.Log.Lines, cause.Line), "\n")
+	_, causeFrame := loglines.RaisedAt(pod.Log.Lines, cause.Line)
+	inline := p.inlineSource(causeFrame)
+	figures["ownSource"] = strings.Join(append(loglines.OwnSource(pod.Log.Lines, cause.Line), inline), "\n")
 	var aside []string
 	switch {
 	case found.Rank == "" || found.Rank == figures["rank"]:
@@ -73,9 +75,10 @@ func addError(pod facts.Pod, found *loglines.ErrorLine, figures map[string]strin
 	if place != "" {
 		evidence = append(evidence, facts.LogLine(pod, frame))
 	}
-	if source := loglines.OwnSource(pod.Log.Lines, found.Line); len(source) > 0 && !strings.Contains(found.Message, ": ") {
-		// The exception has no text, as mostly after an assert.
+	if source := loglines.OwnSource(pod.Log.Lines, found.Line); len(source) > 0 {
 		evidence = append(evidence, facts.LogLine(pod, source[0]))
+	} else if inline != "" {
+		evidence = append(evidence, "The command has in this line: "+quotedText(inline))
 	}
 	if found.First != nil {
 		evidence = append(evidence, facts.LogLine(pod, found.First.Line))

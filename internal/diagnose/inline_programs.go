@@ -1,0 +1,104 @@
+package diagnose
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+var (
+	// python is the name of an interpreter.
+	python = regexp.MustCompile(`^python[\d.]*$`)
+	// inlineOfScript is a program that a script of a shell gives to Python as an argument in single quotes, whose lines it does not change.
+	inlineOfScript = regexp.MustCompile(`(?s)\bpython[\d.]*(?:\s+-[a-zA-Z]+)*\s+-[a-zA-Z]*c\s+'([^']+)'`)
+	// hereDocument is a program that a script gives to Python as its standard input, by a quoted delimiter.
+	hereDocument = regexp.MustCompile(`(?m)\bpython[\d.]*\b[^\n|;&]*<<(-?)\s*(?:'(\w+)'|"(\w+)"|(\w+))[^\n]*\n`)
+	// inlineFrame is a call in a program that has no file: one in an argument, or in the standard input.
+	inlineFrame = regexp.MustCompile(`File "(<string>|<stdin>)", line (\d+)`)
+)
+
+// standardInput is the name that Python gives to the file of a program that is its standard input.
+const standardInput = "<stdin>"
+
+// inlineSource returns the line of a program in the launcher's command which a line of a traceback names; "" if the line names a file, or the
+// command has no such program, or several. Python shows no source of these before version 3.13.
+func (p *input) inlineSource(frame string) string {
+	named := inlineFrame.FindStringSubmatch(frame)
+	if named == nil {
+		return ""
+	}
+	var programs []string
+	for _, main := range first(p.Template(mpi.RoleLauncher).Containers) {
+		programs = inlinePrograms(slices.Concat(main.Command, main.Args), named[1])
+	}
+	number, err := strconv.Atoi(named[2])
+	if len(programs) != 1 || err != nil {
+		return ""
+	}
+	lines := strings.Split(programs[0], "\n")
+	if number < 1 || number > len(lines) {
+		return ""
+	}
+	return strings.TrimSpace(p.mask(lines[number-1]))
+}
+
+// inlinePrograms returns the programs of Python in a command that have no file: as an argument (agentapi.InlineFile), or as the standard input.
+func inlinePrograms(words []string, file string) (programs []string) {
+	for i, word := range words {
+		if i >= 2 && shellOption.MatchString(words[i-1]) {
+			if interpreter := lastProgram(words[:i-1]); python.MatchString(interpreter) {
+				if file == agentapi.InlineFile {
+					programs = append(programs, word)
+				}
+				continue
+			}
+		}
+		if file == standardInput {
+			programs = append(programs, hereDocuments(word)...)
+			continue
+		}
+		for _, found := range inlineOfScript.FindAllStringSubmatch(word, -1) {
+			programs = append(programs, found[1])
+		}
+	}
+	return programs
+}
+
+// lastProgram returns the base name of the last word that is no option.
+func lastProgram(words []string) string {
+	for _, word := range slices.Backward(words) {
+		if !strings.HasPrefix(word, "-") {
+			return path.Base(word)
+		}
+	}
+	return ""
+}
+
+// hereDocuments returns the texts that a script gives to Python as its standard input.
+func hereDocuments(script string) (texts []string) {
+	for _, at := range hereDocument.FindAllStringSubmatchIndex(script, -1) {
+		delimiter := ""
+		for group := 4; group < len(at); group += 2 {
+			if at[group] >= 0 {
+				delimiter = script[at[group]:at[group+1]]
+			}
+		}
+		var lines []string
+		for line := range strings.SplitSeq(script[at[1]:], "\n") {
+			if at[2] < at[3] {
+				line = strings.TrimLeft(line, "\t")
+			}
+			if line == delimiter {
+				break
+			}
+			lines = append(lines, line)
+		}
+		texts = append(texts, strings.Join(lines, "\n"))
+	}
+	return texts
+}
