@@ -33,6 +33,16 @@ var ReferenceWithoutKey = Entry{
 	},
 }
 
+// SubPathVariable is the definition of ContainerCreateFailed for a subPathExpr with a variable that the container does not define.
+var SubPathVariable = Entry{
+	Code: ContainerCreateFailed, Phase: v1alpha1.PhaseInitializing,
+	Summary: "{who} cannot start: subPathExpr refers to $({variable}), which the env of the container does not define.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Define {variable} in env of this container, for example as the name of the pod.", Action: "{field}.spec.containers[0].env: [{name: {variable}, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]"},
+		{Text: "Or use subPath, or no folder of its own.", Action: "{field}.spec.containers[0].volumeMounts"},
+	},
+}
+
 var crashLoops = []Entry{
 	{
 		Code: CrashLoop, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityError,

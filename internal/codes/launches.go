@@ -209,3 +209,14 @@ var BatchLauncher = Entry{
 		{Text: "Remove the setting {setting}. The operator sets how MPI reaches the workers.", Action: "{launcherTemplate}.spec.containers[0].{at|command}"},
 	},
 }
+
+// SpawnWithoutSlots is the definition of NotEnoughSlots for processes that the program itself starts. It may use rankText and placeText.
+var SpawnWithoutSlots = Entry{
+	Code: NotEnoughSlots, Phase: v1alpha1.PhaseRunning,
+	Summary: "The program starts more processes{rankText} by MPI_Comm_spawn{placeText} than there are free slots: the job has {ranks|few}, and the ranks that mpirun starts use some of them.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Let the program start fewer processes. MPIPoolExecutor starts max_workers.", Action: "MPIPoolExecutor(max_workers=...)"},
+		{Text: "Or give the job more slots: one for each process that mpirun and the program start.", Action: "{slotsField}"},
+		{Text: "Or let mpirun start all processes, and use them as the pool.", Action: "mpirun ... python -m mpi4py.futures SCRIPT"},
+	},
+}

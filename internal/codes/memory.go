@@ -69,6 +69,12 @@ var memory = []Entry{
 	},
 }
 
+// LimitOfNamespace is the first remedy of OutOfMemory for a pod whose template has no memory limit, and which has one.
+var LimitOfNamespace = v1alpha1.Remedy{
+	Text:   "Set the memory limit of each {role}{more}: its pod template has none, so that a LimitRange of the namespace gave it this one.",
+	Action: memoryLimit, Rerun: true, Changes: setMemory,
+}
+
 // FewDevices are the first remedies for ranks that do not find their device where a pod template lists fewer devices than a pod has ranks. They use
 // variable, with its value, devices, their number, and programTemplate.
 var FewDevices = []v1alpha1.Remedy{

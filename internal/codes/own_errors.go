@@ -374,6 +374,22 @@ var (
 		{Text: "For addresses in the cluster, such as those of the job's own pods, leave the proxy out.", Action: "env: NO_PROXY, no_proxy: localhost,.svc,.cluster.local,{service}"},
 		{Text: "If the program does not use the proxy, correct the host's name{address| in this address}, or create its Service."},
 	}
+	// ReplacedTooEarly, VariableOfOtherMPI and EmptyVariable are those for a file whose name lacks the value of a variable. They may also use
+	// option, the word of the command with the variable, and meant and setBy as MisspelledOfMPI.
+	ReplacedTooEarly = []v1alpha1.Remedy{
+		{Text: "Write {variable} so that the shell of each rank replaces it, and not that of the launcher, where it is empty: put the script of the ranks in single quotes, or a backslash before the sign $. Without its value, {option} became {file}.", Action: `\${variable}`},
+	}
+	VariableOfOtherMPI = []v1alpha1.Remedy{
+		{Text: "Write {meant} in place of {variable}: {setBy} sets {meant} for each rank, and no {variable}. Without its value, {option} became {file}.", Action: "{meant}"},
+	}
+	EmptyVariable = []v1alpha1.Remedy{
+		{Text: "Set {variable}: it was empty, so that {option} became {file}. No pod template and no line of the command sets it.", Action: "{programTemplate}.spec.containers[0].env"},
+		{Text: "If MPI is to set it, check its name.", Action: "OMPI_COMM_WORLD_RANK (PMI_RANK with MPICH and Intel MPI)"},
+	}
+	// ArgumentsInOneWord are those for arguments that are one word of the list. They may also use option, the word, and words, those that were meant.
+	ArgumentsInOneWord = []v1alpha1.Remedy{
+		{Text: "Write each argument as an element of the list: {option} is one argument, with the blanks in it.", Action: "{words}"},
+	}
 	// MissingKey are those for such a file on a ConfigMap or Secret. They may also use object, its kind and name, and key.
 	MissingKey = []v1alpha1.Remedy{
 		{Text: "Check the keys of {mounted}, which are the files in {folder}: {key} is none of them, or the list items of the volume leaves it out.", Action: "kubectl -n {namespace} describe {object}"},

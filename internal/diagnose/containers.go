@@ -46,6 +46,8 @@ func containers(p *input) []Finding {
 		entry = lack
 	case lacksProgram:
 		entry, figures["program"], figures["where"] = codes.Lookup(codes.ProgramMissing), program, "the "+string(g.Pods[0].Role)
+	case subPathVariable.MatchString(message):
+		entry, figures["variable"] = codes.SubPathVariable, subPathVariable.FindStringSubmatch(message)[1]
 	case p.mountRefused(g.Pods[0].Role, message, figures):
 		// Its figures contain the remedy.
 	case p.folderRefused(g.Pods[0].Role, message, figures):
@@ -59,6 +61,9 @@ func containers(p *input) []Finding {
 	f.Severity = v1alpha1.SeverityError
 	return []Finding{f}
 }
+
+// subPathVariable is how the kubelet reports a subPathExpr with an undefined variable (k8s.io/kubernetes/pkg/kubelet/container/helpers.go).
+var subPathVariable = regexp.MustCompile(`^missing value for "?(\w+)"?`)
 
 var missingObject = regexp.MustCompile(`(?:(secret|configmap) "([^"]+)" not found|couldn't find key (\S+) in (Secret|ConfigMap) (\S+))`)
 

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -12,7 +13,6 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
-	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // oomOf returns the evidence that a pod ran out of memory, and its peak usage if it is known.
@@ -59,7 +59,7 @@ func outOfMemory(p *input) []Finding {
 	}
 	switch {
 	case len(pods) > 0:
-		p.limitFigures(pods[0].Role, pods[0].Summary, figures)
+		p.limitFigures(pods[0], figures)
 	case rank == nil:
 		return nil
 	default:
@@ -68,11 +68,11 @@ func outOfMemory(p *input) []Finding {
 		switch {
 		case host != nil:
 			pods = append(pods, *host)
-			p.limitFigures(role, host.Summary, figures)
+			p.limitFigures(*host, figures)
 		case known:
 			// The pod is gone, as after JobSet has ended its job.
 			figures["who"] = subject([]facts.Pod{{Role: role, Index: index}})
-			p.limitFigures(role, nil, figures)
+			p.limitFigures(facts.Pod{Role: role}, figures)
 		}
 	}
 	entry, size := p.sizeFigures(pods, figures)
@@ -80,6 +80,11 @@ func outOfMemory(p *input) []Finding {
 		if figures["volume"], figures["folder"] = memoryVolume(p.Template(pods[0].Role)); figures["volume"] != "" {
 			entry.Remedies = slices.Insert(slices.Clone(entry.Remedies), 1, codes.MemoryVolume)
 		}
+	}
+	if len(pods) > 0 && entry.Summary == codes.Lookup(codes.OutOfMemory).Summary && facts.MemoryLimit(p.Template(pods[0].Role)) == 0 && figures["limit"] != "" {
+		entry.Remedies = slices.Clone(entry.Remedies)
+		entry.Remedies[0] = codes.LimitOfNamespace
+		evidence = append(evidence, fmt.Sprintf("The pod template of the %s has no memory limit.", pods[0].Role))
 	}
 	f := p.findAs(entry, pods, figures)
 	if f.Evidence = evidence; size != "" {
@@ -135,10 +140,10 @@ func (p *input) sizeFigures(pods []facts.Pod, figures map[string]string) (codes.
 	return entry, line
 }
 
-// limitFigures say how much the pods of a role may use, by what an agent observed or the template, and how much more to try.
-func (p *input) limitFigures(role mpi.Role, observed *agentapi.Summary, figures map[string]string) {
-	limit := facts.MemoryLimit(p.Template(role))
-	if observed != nil && observed.MemoryLimit > 0 {
+// limitFigures say how much a pod may use, by what its agent or the kubelet observed, or the template, and how much more to try.
+func (p *input) limitFigures(of facts.Pod, figures map[string]string) {
+	limit := cmp.Or(facts.MemoryLimit(p.Template(of.Role)), observedLimit(of))
+	if observed := of.Summary; observed != nil && observed.MemoryLimit > 0 {
 		limit = observed.MemoryLimit
 	}
 	if limit > 0 {
@@ -154,6 +159,21 @@ func (p *input) limitFigures(role mpi.Role, observed *agentapi.Summary, figures 
 		}
 		p.moreFigures(limit, more, figures)
 	}
+}
+
+// observedLimit returns the memory limit with which the kubelet runs the first container of a pod, which it reports since Kubernetes 1.33; 0 if there is
+// none, or it does not report it.
+func observedLimit(pod facts.Pod) int64 {
+	if pod.Pod == nil {
+		return 0
+	}
+	for _, status := range pod.Status.ContainerStatuses[:min(1, len(pod.Status.ContainerStatuses))] {
+		if status.Resources != nil {
+			limit := status.Resources.Limits[corev1.ResourceMemory]
+			return limit.Value()
+		}
+	}
+	return 0
 }
 
 // moreFigures propose a memory limit in place of the present one, or of less that does not suffice.

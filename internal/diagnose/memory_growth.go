@@ -40,7 +40,7 @@ func memoryGrowing(p *input) []Finding {
 		// The remedies need a pod.
 		pod = fullest(usage.PerPod, p.Pods)
 	}
-	p.limitFigures(pod.Role, pod.Summary, figures)
+	p.limitFigures(*pod, figures)
 	f := p.find(codes.MemoryGrowing, []facts.Pod{*pod}, figures)
 	f.Evidence = []string{fmt.Sprintf("Agents: the memory of %s grew from %s at %s to %s at %s.", of,
 		exactly(found.Before*mib), facts.TimeText(usage.PointsSince.Add(found.From)), exactly(found.Used*mib), facts.TimeText(usage.Until.Time))}

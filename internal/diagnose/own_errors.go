@@ -125,9 +125,11 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 	}
 	switch kind {
 	case "module":
-		return wrongModule(figures)
+		return p.missingModule(figures)
 	case "file":
 		return p.missingFile(figures)
+	case "arguments":
+		return p.argumentsInOneWord(figures)
 	case "folder":
 		if figures["mounted"], figures["key"] = p.mountedKey(figures["file"]); figures["key"] != "" {
 			return codes.WrongSubPath
@@ -374,9 +376,43 @@ var (
 	unexpandedReference = regexp.MustCompile(`\$\((\w+)\)`)
 )
 
+// missingModule returns the remedies for a module that is not the one that the program expects, or that Python does not look for where it is, because
+// only the launcher has PYTHONPATH; nil if neither is known.
+func (p *input) missingModule(figures map[string]string) []v1alpha1.Remedy {
+	const variable = "PYTHONPATH"
+	if known := wrongModule(figures); known != nil {
+		return known
+	}
+	if roles, _ := p.setters(variable); len(roles) > 0 && p.isLaunchersOnly(roles, figures) && !p.hasUnknownVariables() {
+		figures["variable"] = variable
+		return slices.Concat(codes.VariableOnlyInLauncher, codes.OwnErrorOf(causeText(figures)).Remedies)
+	}
+	return nil
+}
+
+// argumentsInOneWord returns the remedies for a program that rejects a word of the job's command with several options, and adds figures for them;
+// nil if it rejects none.
+func (p *input) argumentsInOneWord(figures map[string]string) []v1alpha1.Remedy {
+	for _, main := range first(p.Template(mpi.RoleLauncher).Containers) {
+		for _, word := range slices.Concat(main.Command, main.Args) {
+			if text := causeText(figures); manyOptions.MatchString(word) && strings.Contains(text, word) {
+				figures["option"], figures["words"] = strconv.Quote(quotedText(p.mask(word))), list(strings.Fields(p.mask(word)))
+				return codes.ArgumentsInOneWord
+			}
+		}
+	}
+	return nil
+}
+
+// manyOptions is a word of a command with an option and its value, or several options.
+var manyOptions = regexp.MustCompile(`^-{1,2}[a-zA-Z][\w-]*(?:=\S+)?(?: +[\w./=,:+-]+)+$`)
+
 // missingFile returns the remedies for a file that is missing because of its name, or which is a command; nil if neither is known.
 func (p *input) missingFile(figures map[string]string) []v1alpha1.Remedy {
 	file := figures["file"]
+	if known := p.emptiedVariable(figures); known != nil && file != "" {
+		return known
+	}
 	if file != "" && !strings.Contains(file, "/") && path.Base(figures["raisedIn"]) == "subprocess.py" {
 		return codes.CommandOfProgram
 	}

@@ -81,8 +81,8 @@ func (p *input) probeBefore(stop jobstate.Event) (probe, answer, line string) {
 			continue
 		}
 		kind, since := strings.ToLower(failed[1]), stop.Last.Sub(e.Last)
-		// A container that was started again fails again, after the last stop.
-		if named != nil && named[1] == kind || named == nil && since >= 0 && since <= stopsSoon {
+		// A container that was started again fails again, after the last stop. Startup probes fail until the container has started.
+		if named != nil && named[1] == kind || named == nil && kind != "startup" && since >= 0 && since <= stopsSoon {
 			probe, answer, line = kind, strings.TrimSpace(failed[2]), facts.EventLine(e)
 		}
 	}

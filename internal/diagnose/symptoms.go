@@ -108,7 +108,7 @@ func summings(p *input) []Finding {
 func (p *input) signFinding(s facts.Sign) Finding {
 	figures, pods := p.place(s)
 	var words []string
-	if s.Code == codes.ApplicationFailed || s.Code == codes.Aborted {
+	if s.Code == codes.ApplicationFailed || s.Code == codes.Aborted || s.Code == codes.NotEnoughSlots && p.LauncherSummary() != nil && len(p.LauncherSummary().Ranks) > 0 {
 		words = p.words(figures)
 		if figures["codeText"] == "" && p.KilledByMPI() {
 			figures["codeText"] = exitText(*p.LauncherSummary().ExitCode)
@@ -141,7 +141,10 @@ func (p *input) signEntry(s facts.Sign, pod facts.Pod, figures map[string]string
 	if s.As != nil {
 		entry = *s.As
 	}
-	if p.enoughSlots(s) {
+	switch kind := codes.OwnErrorOf(figures["wholeError"]); {
+	case s.Code == codes.NotEnoughSlots && kind != nil && kind.Name == "spawn":
+		entry = codes.SpawnWithoutSlots
+	case p.enoughSlots(s):
 		entry = codes.HostfileNotRead
 	}
 	if s.Code == codes.MoreSlotsThanGPUs && p.hasGPUForEachSlot() {

@@ -35,6 +35,29 @@ func MeantVariable(written string, of mpi.Implementation) string {
 	return withMissingWords(written, rankVariables[of])
 }
 
+// sameVariables are those of the implementations with the same meaning: Open MPI's, and Hydra's.
+var sameVariables = map[string]string{
+	"OMPI_COMM_WORLD_RANK": "PMI_RANK", "OMPI_COMM_WORLD_SIZE": "PMI_SIZE",
+	"OMPI_COMM_WORLD_LOCAL_RANK": "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_SIZE": "MPI_LOCALNRANKS",
+}
+
+// RankVariable reports whether an implementation sets a variable for its ranks. If another one sets it, it returns the one with the same meaning;
+// "" if no implementation does, or there is none.
+func RankVariable(name string, of mpi.Implementation) (same string, isOwn bool) {
+	if slices.Contains(rankVariables[of], name) {
+		return name, true
+	}
+	for ofOpenMPI, ofHydra := range sameVariables {
+		switch {
+		case name == ofOpenMPI && of != mpi.OpenMPI:
+			return ofHydra, false
+		case name == ofHydra && of == mpi.OpenMPI:
+			return ofOpenMPI, false
+		}
+	}
+	return "", false
+}
+
 // withMissingWords returns the shortest name that has the same first and last word as another one, and all words of it in their order; "" if
 // there is none.
 func withMissingWords(written string, names []string) (shortest string) {

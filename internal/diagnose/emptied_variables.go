@@ -1,0 +1,98 @@
+package diagnose
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/implementation"
+	"opendatahub.io/mpijob/internal/mpi"
+)
+
+// wordWithVariable is a word of a script with a variable, as in /data/part-$RANK.csv.
+var wordWithVariable = regexp.MustCompile("[^\\s\"'`;|&()<>=]*\\$[^\\s\"'`;|&()<>]+")
+
+// emptiedVariable returns the remedies for a file that is missing because a variable in its name was empty where a shell replaced it, and adds
+// figures for them; nil if no word of the launcher's command becomes this name.
+func (p *input) emptiedVariable(figures map[string]string) []v1alpha1.Remedy {
+	file := figures["file"]
+	for _, main := range first(p.Template(mpi.RoleLauncher).Containers) {
+		words := slices.Concat(main.Command, main.Args)
+		for _, script := range words {
+			for _, word := range wordWithVariable.FindAllString(script, -1) {
+				name := emptyIn(word, file)
+				if name == "" || isAssigned(name, script) || slices.ContainsFunc(main.Env, func(v corev1.EnvVar) bool { return v.Name == name }) {
+					continue
+				}
+				figures["variable"], figures["option"] = name, quotedText(p.mask(word))
+				return p.emptyRemedies(name, words, figures)
+			}
+		}
+	}
+	return nil
+}
+
+// emptyRemedies returns the remedies for a variable that was empty in the launcher's command; nil if it may have a value there.
+func (p *input) emptyRemedies(name string, words []string, figures map[string]string) []v1alpha1.Remedy {
+	of := p.Job.Implementation
+	if of == "" {
+		of = mpi.OpenMPI
+	}
+	meant, isOwn := implementation.RankVariable(name, of)
+	isScript := len(words) >= 3 && strings.HasSuffix(path.Base(words[0]), "sh") && shellOption.MatchString(words[1])
+	switch {
+	case isOwn && isScript:
+		return codes.ReplacedTooEarly
+	case isOwn:
+		return nil
+	case meant != "":
+		figures["meant"], figures["setBy"] = meant, implementation.NameOf(of)
+		return codes.VariableOfOtherMPI
+	case p.hasUnknownVariables() || setElsewhere.MatchString(name):
+		return nil
+	}
+	return codes.EmptyVariable
+}
+
+// isAssigned reports whether a script gives a variable a value.
+func isAssigned(name, script string) bool {
+	return regexp.MustCompile(`\b` + name + `=|\b(?:for|read|getopts)\b[^;\n]*\b` + name + `\b`).MatchString(script)
+}
+
+// emptyIn returns the variable of a word of a script that had no value where the word became a file's name; "" if it did not become that.
+func emptyIn(word, file string) string {
+	found := referenced.FindAllStringSubmatchIndex(word, -1)
+	for i := range found {
+		var form strings.Builder
+		form.WriteString("^")
+		at, name := 0, ""
+		for k, reference := range found {
+			if reference[0] > 0 && word[reference[0]-1] == '\\' {
+				// The ranks' shell replaces it.
+				return ""
+			}
+			form.WriteString(regexp.QuoteMeta(word[at:reference[0]]))
+			if at = reference[1]; k != i {
+				form.WriteString(`[^/\s]*`)
+				continue
+			}
+			for group := 2; group < len(reference); group += 2 {
+				if reference[group] >= 0 {
+					name = word[reference[group]:reference[group+1]]
+				}
+			}
+		}
+		form.WriteString(regexp.QuoteMeta(word[at:]) + "$")
+		// What remains has to tell which word it was.
+		rest := referenced.ReplaceAllString(word, "")
+		if len(strings.Trim(rest, "/.-_")) >= 3 && regexp.MustCompile(form.String()).MatchString(file) {
+			return name
+		}
+	}
+	return ""
+}
