@@ -4,7 +4,8 @@
 # VERSION is a tag such as v0.1.0. The script checks that the tree is clean, that CHANGELOG.md has a section for VERSION, and
 # that the tag, if it exists, is at HEAD. With --dry-run a failed check is only a warning and no tag is created.
 # REGISTRY is where the images will be pushed to, RELEASES the URL that the files will be published at, PLATFORMS the list of
-# OS/ARCH of the CLI (default: all of hack/krew.sh).
+# OS/ARCH of the CLI (default: all of hack/krew.sh). With --dry-run, ARCHITECTURES and SAMPLES may list fewer images: the manifests and
+# the chart then only have the runtimes of these.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,10 +23,18 @@ check() { # check MESSAGE COMMAND...
   if "$@"; then return; fi
   if [ -n "$dry_run" ]; then echo "release: warning: $message" >&2; else echo "release: $message" >&2; exit 1; fi
 }
+all_architectures="amd64 arm64"
+# The sample images, which the MPI runtimes use unless a job names another one. Intel MPI must not be redistributed.
+all_samples="openmpi openmpi5 mpich pytorch deepspeed"
+architectures=${ARCHITECTURES:-$all_architectures} samples=${SAMPLES:-$all_samples}
+partial=
+[ "$architectures $samples" = "$all_architectures $all_samples" ] || partial=yes
+is_whole() { [ -z "$partial" ]; }
 notes() { awk -v heading="## [${version#v}]" 'index($0, "## [") == 1 {inside = index($0, heading) == 1; next} inside' CHANGELOG.md; }
 is_clean() { [ -z "$(git status --porcelain)" ]; }
 has_notes() { [ -n "$(notes | tr -d '[:space:]')" ]; }
 tag_is_here() { ! git rev-parse -q --verify "refs/tags/$version" >/dev/null || [ "$(git rev-parse "$version^{commit}")" = "$(git rev-parse HEAD)" ]; }
+check "this is a part of a release: only the architectures '$architectures' and the samples '$samples'" is_whole
 check "the tree has uncommitted changes; commit or stash them" is_clean
 check "CHANGELOG.md has no section '## [${version#v}] - DATE', or it is empty" has_notes
 check "the tag $version exists at another commit" tag_is_here
@@ -50,15 +59,13 @@ read -ra platforms <<<"${PLATFORMS:-}"
 OUT=$work/krew hack/krew.sh "$version" "$releases" "${platforms[@]}"
 cp "$work"/krew/* "$out"
 
-for arch in amd64 arm64; do
+for arch in $architectures; do
   echo "release: the images for linux/$arch"
   GOARCH=$arch GOFIPS140=v1.0.0 bin/images program --name "$registry/mpijob-operator:$version" --package ./cmd/operator --ldflags "$ldflags" --out "$out/mpijob-operator_${version}_linux_$arch.tar"
   GOARCH=$arch GOFIPS140=v1.0.0 bin/images program --name "$registry/mpijob-dashboard:$version" --package ./cmd/dashboard --ldflags "$ldflags" --out "$out/mpijob-dashboard_${version}_linux_$arch.tar"
   GOARCH=$arch GOFIPS140=v1.0.0 bin/images program --name "$registry/mpijob-agent:$version" --package ./cmd/agent --path /mpi-agent --library /lib/libmpi-profile.so=internal/agent/library/build.sh --library /lib/libmpi-exchange.so=internal/agent/library/build.sh --library /lib/libmpi-gpus.so=internal/agent/library/build.sh --link /bin/ssh=../mpi-agent --folder /run --ldflags "$ldflags" --out "$out/mpijob-agent_${version}_linux_$arch.tar"
 done
 
-# The sample images, which the MPI runtimes use unless a job names another one. Intel MPI must not be redistributed.
-samples="openmpi openmpi5 mpich pytorch deepspeed"
 for sample in $samples; do
   echo "release: the image of $sample for linux/amd64"
   bin/images sample "$sample" --out "$out/mpi-sample-${sample}_${version}_linux_amd64.tar"
@@ -108,11 +115,17 @@ operator="patches:
     spec: {template: {spec: {containers: [{name: operator, env: [{name: AGENT_IMAGE, value: \"$registry/mpijob-agent:$version\"}]}]}}}"
 render default mpijob-operator "$operator" >"$out/install.yaml"
 render without-policies mpijob-operator "$operator" >"$out/install-without-policies.yaml"
-# The runtimes name several images of the project, some of them in fields that kustomize does not know as images. That of Intel MPI
-# is left out: a release has no image for it (images/README.md).
-for platform in openshift openshift-image-volume kubernetes kubernetes-image-volume; do
-  bin/kustomize build "config/runtimes/$platform" | awk -v RS='---\n' '!/\n  name: mpi-intel\n/ { printf "%s%s", sep, $0; sep = "---\n" }' | sed -E "s#quay.io/opendatahub/(mpijob-agent|mpi-sample-[a-z0-9]+):latest#$registry/\1:$version#" >"$out/runtimes-$platform.yaml"
-done
+# The runtimes name several images of the project, some of them in fields that kustomize does not know as images. Those whose image the
+# release does not have are left out, such as that of Intel MPI (images/README.md).
+runtimes() { # runtimes FOLDER: the runtimes of config/runtimes/FOLDER with the images of this version
+  bin/kustomize build "config/runtimes/$1" |
+    awk -v RS='---\n' -v samples=" $samples " '{
+      match($0, /mpi-sample-[a-z0-9]+/)
+      if (!index(samples, " " substr($0, RSTART + 11, RLENGTH - 11) " ")) next
+      printf "%s%s", separator, $0; separator = "---\n"
+    }' | sed -E "s#quay.io/opendatahub/(mpijob-agent|mpi-sample-[a-z0-9]+):latest#$registry/\1:$version#"
+}
+for platform in openshift openshift-image-volume kubernetes kubernetes-image-volume; do runtimes "$platform" >"$out/runtimes-$platform.yaml"; done
 render dashboard/openshift mpijob-dashboard >"$out/dashboard-openshift.yaml"
 cp config/dashboard/openshift/host.yaml "$out/dashboard-openshift-host.yaml"
 render dashboard/openshift-token mpijob-dashboard >"$out/dashboard-openshift-token.yaml"
@@ -121,7 +134,7 @@ for file in install install-without-policies dashboard dashboard-openshift{,-tok
 
 echo "release: the Helm chart and the bundle for OLM"
 epoch=$(git log -1 --format=%ct)
-bin/install --root . package "$version" "$out" "$epoch"
+bin/install --root . ${partial:+--partial} package "$version" "$out" "$epoch"
 bin/install compare "$version" "$out"
 bin/install --root . bundle "$version" "$out" "$epoch" "$work/bundle"
 cp "$work"/olm-admission{,-without-policies}.yaml "$out"

@@ -88,6 +88,9 @@ else
   nice -n 19 bin/cluster binaries --with kueue >"$kueue" 2>&1 & preparing=$!
   # Removes the operator; the next step installs it again.
   step install make install-e2e
+  if [ "$python" = no ]; then skip release "the Python SDK needs python3 3.10 or later with venv"
+  elif ! reason=$(hack/node.sh); then skip release "$reason"
+  else step release make release-check; fi
   # What jobs do every day, and a quarter of the other tests; the commit decides which.
   commit=$(git rev-parse HEAD 2>/dev/null || echo 0)
   step e2e make e2e SHARE="${SHARE-$((16#${commit: -1} % 4))/4}"

@@ -20,8 +20,9 @@ const usage = `Make what administrators install the operator with.
 
   install [--root FOLDER] generate
       Write the generated files of the Helm chart, and the runtimes that programs contain, from the manifests in config/.
-  install [--root FOLDER] package VERSION RELEASE EPOCH
-      Write the chart's package into the folder RELEASE, with the images of its file images.txt and the time EPOCH in seconds.
+  install [--root FOLDER] [--partial] package VERSION RELEASE EPOCH
+      Write the chart's package into the folder RELEASE, with the images of its file images.txt and the time EPOCH in seconds. With
+      --partial, it only has the runtimes of these images.
   install [--root FOLDER] bundle VERSION RELEASE EPOCH FOLDER
       Write the bundle for OLM into FOLDER, and the two files olm-admission*.yaml next to it, with the same images and time.
   install compare VERSION RELEASE
@@ -31,20 +32,21 @@ const usage = `Make what administrators install the operator with.
 func main() {
 	flag.Usage = func() { fmt.Fprint(os.Stderr, usage) }
 	root := flag.String("root", "../..", "Folder of the repository")
+	partial := flag.Bool("partial", false, "Accept a release without the images of some runtimes")
 	flag.Parse()
-	if err := run(*root, flag.Args()); err != nil {
+	if err := run(*root, *partial, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "install:", err)
 		os.Exit(1)
 	}
 }
 
-func run(root string, args []string) error {
+func run(root string, partial bool, args []string) error {
 	source := filepath.Join(root, "charts", "mpijob-operator")
 	switch {
 	case len(args) == 1 && args[0] == "generate":
 		return errors.Join(chart.Write(root, source), manifests.WriteRuntimes(root))
 	case len(args) == 4 && args[0] == "package":
-		return pack(source, args[1], args[2], args[3])
+		return pack(source, args[1], args[2], args[3], partial)
 	case len(args) == 5 && args[0] == "bundle":
 		return writeBundle(root, args[1], args[2], args[3], args[4])
 	case len(args) == 3 && args[0] == "compare":
@@ -57,12 +59,12 @@ func run(root string, args []string) error {
 	return fmt.Errorf("%q is no command\n%s", strings.Join(args, " "), usage)
 }
 
-func pack(source, version, release, epoch string) error {
+func pack(source, version, release, epoch string, partial bool) error {
 	images, modified, err := read(release, epoch)
 	if err != nil {
 		return err
 	}
-	_, err = chart.Package(source, version, images, modified, release)
+	_, err = chart.Package(source, version, images, partial, modified, release)
 	return err
 }
 

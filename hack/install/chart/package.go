@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -35,14 +36,15 @@ var reference = regexp.MustCompile(`^(?:([^/]*[.:][^/]*)/)?([^:@]+):([^:@/]+)@(s
 
 // Package writes the chart as a package of a release into a folder, and returns its path. Version is that of the release, such
 // as v0.2.0; references are all images of the release, NAME:TAG@DIGEST, which become the defaults of the values. The package
-// depends on nothing else than these arguments and the chart.
-func Package(source, version string, references []string, modified time.Time, folder string) (string, error) {
+// depends on nothing else than these arguments and the chart. A partial release may lack images of runtimes: then the chart does not
+// install these runtimes.
+func Package(source, version string, references []string, partial bool, modified time.Time, folder string) (string, error) {
 	chart, err := Load(source)
 	if err != nil {
 		return "", err
 	}
 	chart.Metadata.Version, chart.Metadata.AppVersion = strings.TrimPrefix(version, "v"), version
-	if err := pinImages(chart, references); err != nil {
+	if err := pinImages(chart, references, partial); err != nil {
 		return "", err
 	}
 	chart.ModTime, chart.SchemaModTime = modified, modified
@@ -56,8 +58,9 @@ func Package(source, version string, references []string, modified time.Time, fo
 	return path, nil
 }
 
-// pinImages makes references the default values of the images. It fails if the release has other images than the values.
-func pinImages(chart *chartv2.Chart, references []string) error {
+// pinImages makes references the default values of the images. It fails if the release has other images than the values, or, of a
+// partial one, fewer than those that are not of runtimes.
+func pinImages(chart *chartv2.Chart, references []string, partial bool) error {
 	missing := maps.Clone(valuesOf)
 	for _, text := range references {
 		parts := reference.FindStringSubmatch(text)
@@ -76,14 +79,39 @@ func pinImages(chart *chartv2.Chart, references []string) error {
 			}
 		}
 	}
+	if partial {
+		if err := dropRuntimes(chart, missing); err != nil {
+			return err
+		}
+	}
 	if len(missing) > 0 {
 		return fmt.Errorf("the release has no image %s", strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
 	}
 	return nil
 }
 
-// setValue replaces a text in values.yaml, which keeps its comments.
-func setValue(chart *chartv2.Chart, path []string, value string) error {
+// dropRuntimes removes runtimes whose images are missing from the default ones, and these images from missing.
+func dropRuntimes(chart *chartv2.Chart, missing map[string][]string) error {
+	names := []string{}
+	for _, name := range slices.Sorted(maps.Keys(valuesOf)) {
+		path := valuesOf[name]
+		if path[0] != "runtimes" {
+			continue
+		}
+		if _, is := missing[name]; !is {
+			names = append(names, path[len(path)-1])
+		}
+		delete(missing, name)
+	}
+	return setValue(chart, []string{"runtimes", "names"}, names)
+}
+
+// setValue replaces a text or a list in values.yaml, which keeps its comments.
+func setValue(chart *chartv2.Chart, path []string, value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("write the value %v: %w", value, err)
+	}
 	for _, file := range chart.Raw {
 		if file.Name != "values.yaml" {
 			continue
@@ -96,7 +124,7 @@ func setValue(chart *chartv2.Chart, path []string, value string) error {
 				continue
 			}
 			if depth++; depth == len(path) {
-				lines[i] = fmt.Appendf(nil, "%s %q", key, value)
+				lines[i] = fmt.Appendf(nil, "%s %s", key, text)
 				file.Data = bytes.Join(lines, []byte("\n"))
 				return yaml.Unmarshal(file.Data, &chart.Values)
 			}

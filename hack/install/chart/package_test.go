@@ -30,7 +30,7 @@ func references(registry string) []string {
 
 func pack(t *testing.T, references []string) string {
 	t.Helper()
-	path, err := Package(folder, version, references, time.Unix(1_700_000_000, 0), t.TempDir())
+	path, err := Package(folder, version, references, false, time.Unix(1_700_000_000, 0), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,8 +57,20 @@ func TestPackageIsReproducible(t *testing.T) {
 // TestReleaseAgrees packages a chart, and compares it with manifests whose images are replaced as hack/release.sh does.
 func TestReleaseAgrees(t *testing.T) {
 	images := references("registry.example.com:5000/mpi")
+	t.Run("whole", func(t *testing.T) { wantAgreement(t, images, "mpi-intel") })
+	few := slices.DeleteFunc(images, func(image string) bool {
+		return strings.Contains(image, "/mpi-sample-") && !strings.Contains(image, "/mpi-sample-mpich:")
+	})
+	t.Run("partial", func(t *testing.T) {
+		wantAgreement(t, few, "mpi-intel", "mpi-openmpi", "mpi-openmpi5", "mpi-horovod", "mpi-deepspeed")
+	})
+}
+
+// wantAgreement packages a release without some runtimes, and compares it with the manifests.
+func wantAgreement(t *testing.T, images []string, without ...string) {
+	t.Helper()
 	release := t.TempDir()
-	path, err := Package(folder, version, images, time.Unix(1_700_000_000, 0), release)
+	path, err := Package(folder, version, images, len(without) > 1, time.Unix(1_700_000_000, 0), release)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +88,7 @@ func TestReleaseAgrees(t *testing.T) {
 	} {
 		var text strings.Builder
 		for _, object := range build(t, source) {
-			if object.GetName() == "mpi-intel" {
+			if slices.Contains(without, object.GetName()) {
 				continue
 			}
 			document, err := yaml.Marshal(object.Object)
@@ -107,14 +119,16 @@ func TestPackageRefusesOtherImages(t *testing.T) {
 	complete := references("quay.io/opendatahub")
 	for name, c := range map[string]struct {
 		references []string
+		partial    bool
 		want       string
 	}{
-		"no digest":        {[]string{"quay.io/opendatahub/mpijob-operator:v1"}, "is not NAME:TAG@sha256:DIGEST"},
-		"an unknown image": {append(slices.Clone(complete), strings.Replace(complete[0], "/mpi", "/other", 1)), "has no value for the image"},
-		"a missing image":  {complete[1:], "the release has no image mpi-sample-"},
+		"no digest":        {[]string{"quay.io/opendatahub/mpijob-operator:v1"}, false, "is not NAME:TAG@sha256:DIGEST"},
+		"an unknown image": {append(slices.Clone(complete), strings.Replace(complete[0], "/mpi", "/other", 1)), false, "has no value for the image"},
+		"a missing image":  {complete[1:], false, "the release has no image mpi-sample-"},
+		"no operator":      {complete[:1], true, "the release has no image mpijob-agent, mpijob-dashboard, mpijob-operator"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Package(folder, version, c.references, time.Unix(0, 0), t.TempDir())
+			_, err := Package(folder, version, c.references, c.partial, time.Unix(0, 0), t.TempDir())
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("Package = %v, want an error with %q", err, c.want)
 			}

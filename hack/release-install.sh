@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs a release that hack/release.sh built on a cluster that can pull its images, runs jobs, and removes it: release-install.sh VERSION
+# It replaces the operator, its CRDs with all reports, and MPI runtimes of the same names. At the end it installs the operator and the
+# runtimes again that it found; it stops if the cluster has MPIJobs or TrainJobs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+version=$1
+release=$PWD/dist/release/$version
+read -ra kubectl <<<"${KUBECTL:-kubectl}"
+
+jobs=$(for kind in mpijobs.kubeflow.org trainjobs.trainer.kubeflow.org; do "${kubectl[@]}" get "$kind" --all-namespaces --ignore-not-found -o name 2>/dev/null || true; done)
+[ -z "$jobs" ] || { echo "release-install: the cluster has jobs, which would be deleted with the CRDs: delete them first: $jobs" >&2; exit 1; }
+deployed() { "${kubectl[@]}" -n mpijob-system get deployment mpijob-operator --ignore-not-found -o "jsonpath=$1"; }
+image=$(deployed '{.spec.template.spec.containers[0].image}')
+agent=$(deployed '{.spec.template.spec.containers[0].env[?(@.name=="AGENT_IMAGE")].value}')
+
+finish() {
+  local code=$?
+  trap - EXIT
+  # A test that failed may have left parts of the release.
+  [ $code = 0 ] || "${kubectl[@]}" delete --ignore-not-found --timeout=60s -f "$release/install.yaml" >/dev/null || true
+  if [ -n "$image" ]; then
+    echo "release-install: installing the earlier operator again"
+    hack/deploy.sh "$image" "$agent" || code=1
+  fi
+  exit $code
+}
+trap finish EXIT
+if [ -n "$image" ]; then
+  echo "release-install: removing the operator with the image $image"
+  "${kubectl[@]}" delete --ignore-not-found --timeout=120s -f "$release/install.yaml" >/dev/null
+fi
+(cd hack/install && RELEASE=$release go test ./cluster -count=1 -v -timeout 10m -run '^TestReleasedFiles$')
