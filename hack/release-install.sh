@@ -30,4 +30,6 @@ if [ -n "$image" ]; then
   echo "release-install: removing the operator with the image $image"
   "${kubectl[@]}" delete --ignore-not-found --timeout=120s -f "$release/install.yaml" >/dev/null
 fi
-(cd hack/install && RELEASE=$release go test ./cluster -count=1 -v -timeout 10m -run '^TestReleasedFiles$')
+uv=$PWD/sdk/python/.uv/bin/uv
+[ -x "$uv" ] || uv=
+(cd hack/install && RELEASE=$release UV=$uv go test ./cluster -count=1 -v -timeout 10m -run '^TestReleasedFiles$')

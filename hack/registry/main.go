@@ -1,5 +1,5 @@
 // Command registry serves a container registry on this machine, and pushes the images of a release to one. It is for tests of releases:
-// whoever can connect to it can push.
+// it has no passwords.
 package main
 
 import (
@@ -102,7 +102,7 @@ func serve(ctx context.Context, folder, address string) error {
 	return nil
 }
 
-// writeAddress writes the file at once, so that nobody reads a part of it.
+// writeAddress writes the file at once: no reader sees a part of it.
 func writeAddress(folder, address string) error {
 	path := filepath.Join(folder, "address")
 	if err := os.WriteFile(path+".new", []byte(address+"\n"), 0o644); err != nil { //nolint:gosec // no secret

@@ -207,20 +207,25 @@ func (r released) installCLI() {
 	r.want(r.version, "kubectl", "odh", "mpijob", "version", "--client")
 }
 
-// installSDK installs the wheel into a new environment, and sends the environment's Python: other steps do not wait for it.
+// installSDK installs the wheel into a new environment, and sends the environment's Python: other steps do not wait for it. It uses pip, or
+// the faster uv that UV names.
 func (r released) installSDK() <-chan string {
 	wheel, environment := r.file("openshift_ai_sdk-"+strings.TrimPrefix(r.version, "v")+"-py3-none-any.whl"), r.t.TempDir()
 	python := make(chan string, 1)
 	go func() {
 		defer close(python)
 		start := time.Now()
-		for _, args := range [][]string{{"-m", "venv", environment}, {"-m", "pip", "--python", environment, "install", "--quiet", wheel}} {
-			if output, err := r.command("python3", args...).CombinedOutput(); err != nil {
-				r.t.Errorf("python3 %s: %v\n%s", strings.Join(args, " "), err, output)
+		create, install := []string{"python3", "-m", "venv", environment}, []string{"python3", "-m", "pip", "--python", environment, "install", "--quiet", wheel}
+		if uv := os.Getenv("UV"); uv != "" {
+			create, install = []string{uv, "venv", "--quiet", "--clear", environment}, []string{uv, "pip", "install", "--quiet", "--python", environment, wheel}
+		}
+		for _, args := range [][]string{create, install} {
+			if output, err := r.command(args[0], args[1:]...).CombinedOutput(); err != nil {
+				r.t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, output)
 				return
 			}
 		}
-		r.t.Logf("%5.1f s  pip install %s, at the same time", time.Since(start).Seconds(), filepath.Base(wheel))
+		r.t.Logf("%5.1f s  install %s, at the same time", time.Since(start).Seconds(), filepath.Base(wheel))
 		python <- filepath.Join(environment, "bin", "python")
 	}()
 	return python
