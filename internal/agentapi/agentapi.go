@@ -121,6 +121,9 @@ type Summary struct {
 	// MPISucceeded is set if the command failed although each of its runs of mpirun and mpiexec had ended with exit code 0 before. Only
 	// launchers report it.
 	MPISucceeded bool `json:"mpiSucceeded,omitempty"`
+	// LaterSucceeded is set if ranks of a run of mpirun or mpiexec failed, and the command went on, ran MPI again, and its last run ended with exit code
+	// 0 and without such a rank. Only launchers whose command succeeded report it.
+	LaterSucceeded bool `json:"laterSucceeded,omitempty"`
 	// LeftRunning is the MPI launcher, such as mpirun, that still ran when the launcher's command had ended with exit code 0; "" if none
 	// did. Only launchers report it.
 	LeftRunning string `json:"leftRunning,omitempty"`
@@ -269,6 +272,9 @@ const (
 	ForFileServer = "a file server"
 	ForStorage    = "storage"
 )
+
+// LockHolder is the format of what follows the file in RankActivity.For of a rank that waits for its lock, with the rank that holds it.
+const LockHolder = ", which rank %d holds"
 
 // WaitsForStorage reports whether the rank waits for files, as when it writes a checkpoint.
 func (a RankActivity) WaitsForStorage() bool { return a.For == ForFileServer || a.For == ForStorage }

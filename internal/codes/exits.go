@@ -8,6 +8,15 @@ var LostInPipe = []v1alpha1.Remedy{
 	{Text: "Correct the error of the rank: read its output.", Action: launcherLog},
 }
 
+// EarlierRunFailed is the definition of RankFailed for a command that ran MPI again after ranks had failed, the last time with success.
+var EarlierRunFailed = Entry{
+	Code: RankFailed, Phase: v1alpha1.PhaseSucceeded, Severity: v1alpha1.SeverityInfo,
+	Summary: "Rank {rank} ({program}) of an earlier run of MPI failed with exit code {code}{errorText}. The launcher's command went on and ran MPI again, the last time with success.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Nothing needs to be done if the script expects this, as after a test or in a retry. If later runs need the result of that one, end the script at the first error.", Action: "bash -c 'set -e; mpirun ...; mpirun ...'"},
+	},
+}
+
 // Definitions of RankFailed for jobs of which only the log shows that they did not do their work.
 var (
 	// PipeClosed may use program, which read the output of MPI's launcher.
@@ -191,6 +200,17 @@ var EndedAfterRanks = Entry{
 var CtypesCrash = []v1alpha1.Remedy{
 	{Text: "Declare restype and argtypes of each function that the program calls by ctypes: without them a pointer is cut to an int of 32 bits, and the next call that uses it crashes.", Action: "lib.malloc.restype = ctypes.c_void_p"},
 }
+
+// UndeclaredPointer are the first remedies for a segmentation fault of a program that calls a function by ctypes which returns a pointer, without a
+// declaration of its result. They use function, such as lib.malloc. CallByCtypes are those for a program that uses ctypes without such a call.
+var (
+	UndeclaredPointer = []v1alpha1.Remedy{
+		{Text: "Declare what {function} returns, before it is called by ctypes: without that its pointer is cut to an int of 32 bits, and the next call that uses it crashes.", Action: "{function}.restype = ctypes.c_void_p"},
+	}
+	CallByCtypes = []v1alpha1.Remedy{
+		{Text: "If it crashed in a call by ctypes, declare restype and argtypes of this function, and check the length of each buffer: ctypes takes each result for an int of 32 bits, also a pointer.", Action: "lib.function.restype = ctypes.c_void_p"},
+	}
+)
 
 // ScriptStopped is EndedAfterRanks for a script with set -e in which a command follows mpirun that ends with 1 if it finds nothing, as grep does. It
 // may use line, its number in the script, script, the line, program, that command, and reason, why it ends with 1.

@@ -220,6 +220,44 @@ var ChildProcess = []v1alpha1.Remedy{
 	{Text: "Otherwise find out what this process waits for, such as its standard input, and give it a time limit.", Action: "subprocess.run(..., stdin=subprocess.DEVNULL, timeout=600)"},
 }
 
+// ChildFailed is the definition of RanksWaiting and RanksIdle if a rank waits for a process that it has started, and that process has failed. It uses
+// child, its name, childOf, the rank, stall, what the ranks do, and the figures of RankGone about the error.
+var ChildFailed = Entry{
+	Code: RanksWaiting, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+	Summary: "A child process ({child}) of {childOf|a rank} failed{errorText}{placeText}, and {childOf|the rank} probably waits for it: {stall} since {since} ({message}).{places}",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Correct this error, and let the program notice that its child process has ended: a queue or a pipe to a process that has failed waits for ever. Use a time limit, and look at the process's exit code; or use ProcessPoolExecutor or multiprocessing.Pool, which raise the errors of their processes.", Action: "queue.get(timeout=60); process.exitcode"},
+		ShowStacks,
+		setDeadline,
+	},
+}
+
+// LockHeld are the first remedies for a rank that waits for a file's lock which another one holds that waits itself. They use option, the rank that
+// waits, file, holder and holderPlace. LockAwaited are those if it is not known who holds it.
+var (
+	LockHeld = []v1alpha1.Remedy{
+		{Text: "Release the lock of {file} before ranks wait for each other: rank {holder} holds it{holderPlace}, and rank {option} waits for it. Move what rank {holder} waits for, such as a Barrier, behind the part of the program that holds the lock."},
+	}
+	LockAwaited = []v1alpha1.Remedy{
+		{Text: "Find out which process holds the lock of {file}. If a rank holds it that waits for others, as in a Barrier, let it release the lock before that.", Action: "kubectl -n {namespace} exec {pod} -- cat /proc/locks"},
+	}
+)
+
+// AllReceive are the first remedies for ranks each of which waits for a message. HashedTag are those for a program that calls Python's hash.
+var (
+	AllReceive = []v1alpha1.Remedy{
+		{Text: "Compare the source, the tag and the communicator of each receive with those of the send that it waits for. If all ranks receive before they send, let them use a combined call. A tag made by Python's hash() of a text differs in each process.", Action: "comm.Sendrecv"},
+	}
+	HashedTag = []v1alpha1.Remedy{
+		{Text: "If a tag is made by hash(): that of a text differs in each process of Python. Use a fixed number for each kind of message, or the same PYTHONHASHSEED for all ranks.", Action: "env: PYTHONHASHSEED=0", Rerun: true, Changes: set("env.PYTHONHASHSEED", "0")},
+	}
+)
+
+// SeparateFolder are the first remedies for ranks that look for a file in an emptyDir which each pod has of its own. They use folder and volume.
+var SeparateFolder = []v1alpha1.Remedy{
+	{Text: "If a rank waits for a file in {folder} that is written in another pod: each pod has an emptyDir of its own there (volume {volume}), in which the files of other pods never appear. Use a claim with the access mode ReadWriteMany, or send the data by MPI, such as by comm.bcast.", Action: "{workerTemplate}.spec.volumes"},
+}
+
 // ThreadsLeft are the first remedies for ranks whose program has ended but for its threads.
 var ThreadsLeft = []v1alpha1.Remedy{
 	{Text: "End the threads and processes that the program has started before its last line: tell them to stop, and join them. A thread that need not end by itself is created with daemon=True.", Action: "threading.Thread(target=..., daemon=True)"},

@@ -18,8 +18,8 @@ var (
 )
 
 // crashEntry returns the definition of a segmentation fault by what the program printed before it, and the line; entry if it printed nothing
-// that is known.
-func (p *input) crashEntry(entry codes.Entry) (as codes.Entry, shown []string) {
+// that is known. It adds figures for the remedies.
+func (p *input) crashEntry(entry codes.Entry, figures map[string]string) (as codes.Entry, shown []string) {
 	for _, known := range []struct {
 		line *regexp.Regexp
 		as   codes.Entry
@@ -32,10 +32,46 @@ func (p *input) crashEntry(entry codes.Entry) (as codes.Entry, shown []string) {
 			}
 		}
 	}
-	if p.crashedInCtypes() {
-		entry.Remedies = slices.Concat(codes.CtypesCrash, entry.Remedies)[:min(MaxRemedies, len(entry.Remedies)+1)]
+	own, program := entry.Remedies, p.LauncherCommand()
+	switch {
+	case p.crashedInCtypes():
+		entry.Remedies = slices.Concat(codes.CtypesCrash, own)
+	case len(undeclaredPointers(program)) > 0:
+		figures["function"] = undeclaredPointers(program)[0]
+		entry.Remedies = slices.Concat(codes.UndeclaredPointer, own)
+	case loadsByCtypes.MatchString(program) && !p.showsPythonStack():
+		entry.Remedies = slices.Concat(own[:1], codes.CallByCtypes, own[1:])
 	}
+	entry.Remedies = entry.Remedies[:min(MaxRemedies, len(entry.Remedies))]
 	return entry, nil
+}
+
+// loadsByCtypes matches the assignment of a library that a program of Python has loaded by ctypes.
+var loadsByCtypes = regexp.MustCompile(`\b(\w+)\s*=\s*(?:ctypes\.)?(?:(?:CDLL|PyDLL)|(?:cdll|pydll)\.LoadLibrary)\(`)
+
+// pointerFunctions are functions of C that return a pointer.
+const pointerFunctions = `malloc|calloc|realloc|aligned_alloc|memalign|valloc|strdup|strndup|fopen|fdopen|tmpfile|opendir|mmap|dlopen|dlsym|localtime|gmtime`
+
+// undeclaredPointers returns the functions that the program in a command calls by ctypes, such as "lib.malloc", which return a pointer and of which it
+// does not declare the result: ctypes then takes it for an int.
+func undeclaredPointers(command string) (functions []string) {
+	for _, library := range loadsByCtypes.FindAllStringSubmatch(command, -1) {
+		calls := regexp.MustCompile(`\b` + library[1] + `\.(?:` + pointerFunctions + `)\(`)
+		for _, call := range calls.FindAllString(command, -1) {
+			name := strings.TrimSuffix(call, "(")
+			if !strings.Contains(command, name+".restype") && !slices.Contains(functions, name) {
+				functions = append(functions, name)
+			}
+		}
+	}
+	return functions
+}
+
+// showsPythonStack reports whether faulthandler has printed where the program crashed.
+func (p *input) showsPythonStack() bool {
+	return slices.ContainsFunc(p.Pods, func(pod facts.Pod) bool {
+		return slices.ContainsFunc(pod.Log.Lines, func(line string) bool { return strings.Contains(line, "Fatal Python error: Segmentation fault") })
+	})
 }
 
 // crashedInCtypes reports whether faulthandler shows that the call which crashed is one of ctypes with a pointer, or of a program in the command

@@ -38,3 +38,20 @@ func TestCrashedInCtypes(t *testing.T) {
 		})
 	}
 }
+
+// TestUndeclaredPointers: only a call by ctypes of a function that returns a pointer, without a declaration, is one.
+func TestUndeclaredPointers(t *testing.T) {
+	const load = "import ctypes, os\nlibc = ctypes.CDLL(\"libc.so.6\")\n"
+	for name, test := range map[string]struct{ command, want string }{
+		"a pointer":                {load + "buffer = libc.malloc(size)\nlibc.memset(buffer, 0, size)", "libc.malloc"},
+		"a library of another way": {"c = cdll.LoadLibrary(name)\np = c.strdup(b\"x\")\nq = c.strdup(p)", "c.strdup"},
+		"it is declared":           {load + "libc.malloc.restype = ctypes.c_void_p\nbuffer = libc.malloc(size)", ""},
+		"it returns a number":      {load + "libc.memset(buffer, 0, size)", ""},
+		"another object":           {load + "pool.malloc(size); os.fopen(1)", ""},
+		"not by ctypes":            {"libc = load()\nlibc.malloc(4)", ""},
+	} {
+		if got := strings.Join(undeclaredPointers(test.command), " "); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}

@@ -32,7 +32,7 @@ func firstEnds(p *input) []Finding {
 	isScript := s != nil && s.Code == agentapi.WindowsLineEnds
 	if f := p.timeLimitOver(); f != nil {
 		found = append(found, *f)
-	} else if f := p.rankEnd(); f != nil && !isScript {
+	} else if f := p.rankEnd(); f != nil && !isScript && (s == nil || !s.LaterSucceeded) {
 		found = append(found, *f)
 	} else if f := p.programMissing(); f != nil {
 		found = append(found, *f)
@@ -135,7 +135,10 @@ func unnoticed(p *input) []Finding {
 	figures := map[string]string{"rank": fmt.Sprint(first.Rank), "program": first.Program, "code": fmt.Sprint(first.ExitCode)}
 	words := p.words(figures)
 	entry := codes.Lookup(codes.RankFailed)
-	if mpi.PipesRanks(p.LauncherCommand()) {
+	switch s := p.LauncherSummary(); {
+	case s != nil && s.LaterSucceeded:
+		entry = codes.EarlierRunFailed
+	case mpi.PipesRanks(p.LauncherCommand()):
 		entry.Remedies = codes.LostInPipe
 	}
 	evidence := fmt.Sprintf("Agent: %s ended first, exit code %d; the launcher's command ended with 0.", rankName(*first), first.ExitCode)

@@ -47,7 +47,7 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 		entry = p.deviceEntry(entry, values)
 	case entry.Code == codes.SegmentationFault:
 		var shown []string
-		entry, shown = p.crashEntry(entry)
+		entry, shown = p.crashEntry(entry, values)
 		evidence = append(evidence, slices.DeleteFunc(shown, func(line string) bool { return slices.Contains(evidence, line) })...)
 	case entry.Code == codes.Killed && values["rank"] != "" && values["limitText"] == "" && len(pods) > 0 && facts.MemoryLimit(p.Template(pods[0].Role)) == 0:
 		entry = codes.KilledWithoutLimit

@@ -88,8 +88,10 @@ func stalled(p *input) []Finding {
 			code = codes.NoAnswer
 			words = append(words, facts.LogLine(*launcher, call))
 		}
-	case codes.RanksWaiting:
-		nameAwaited(text, launcher.Log.Lines, figures)
+	case codes.RanksWaiting, codes.RanksIdle:
+		if words = p.nameChild(text, *launcher, figures); words == nil && code == codes.RanksWaiting {
+			nameAwaited(text, launcher.Log.Lines, figures)
+		}
 	}
 	if figures["rank"] != "" {
 		if host := p.HostOfText(figures["rank"]); host != nil {
@@ -208,6 +210,8 @@ func (p *input) stallEntry(text string, code codes.Code, figures map[string]stri
 		return entry
 	case figures["storage"] != "":
 		return codes.WaitsForStorage
+	case figures["child"] != "":
+		return p.childEntry(code, figures)
 	}
 	if figures["script"] != "" {
 		entry.Remedies = slices.DeleteFunc(slices.Clone(entry.Remedies), isShowStacks)
@@ -216,7 +220,7 @@ func (p *input) stallEntry(text string, code codes.Code, figures map[string]stri
 		// It is a Python program: what shows the most comes first.
 		entry.Remedies = slices.Insert(slices.Delete(slices.Clone(entry.Remedies), i, i+1), 0, codes.ShowStacks)
 	}
-	if figures["alone"] != "" && figures["places"] == "" {
+	if figures["alone"] != "" && figures["places"] == "" && !lockAwaited.MatchString(text) {
 		entry.Remedies = slices.Concat(codes.SleepsAlone, entry.Remedies)
 	}
 	if why := figures["slower"]; why != "" {
@@ -251,15 +255,28 @@ func (p *input) stallEntry(text string, code codes.Code, figures map[string]stri
 // knownWait returns the first remedies for ranks of which it is known where they wait, in their code or in a shell script, and adds figures for
 // them; nil if that is unknown.
 func (p *input) knownWait(text string, code codes.Code, figures map[string]string) []v1alpha1.Remedy {
-	switch {
-	case code == codes.RanksWaiting:
-		lines := p.Launcher().Log.Lines
+	lines := p.Launcher().Log.Lines
+	if code == codes.RanksWaiting {
 		if known := apart(text, lines, figures); known != nil {
 			return known
 		}
-		if rank, does := aloneIn(text); does == isBlocked && waitsForChild(lines, rank, p.LauncherCommand()) {
-			return codes.ChildProcess
+		if known := receiveRemedies(text, lines, p.LauncherCommand(), figures); known != nil {
+			return known
 		}
+	}
+	late, _ := doingsIn(text).late("")
+	if code != codes.RanksWaiting && code != codes.RanksIdle || len(late) == 0 {
+		return nil
+	}
+	if known := lockRemedies(text, lines, figures); known != nil {
+		return known
+	}
+	rank, does := aloneIn(text)
+	switch {
+	case p.separateFolder(figures):
+		return codes.SeparateFolder
+	case code == codes.RanksWaiting && does == isBlocked && waitsForChild(lines, rank, p.LauncherCommand()):
+		return codes.ChildProcess
 	case figures["script"] != "":
 		return codes.ShellWaits
 	}

@@ -66,25 +66,27 @@ func (p *input) silentLine() *scriptLine {
 	return nil
 }
 
-// silentLineOf is silentLine for a script. It returns nil for a script with functions or texts of several lines, whose lines may not run.
+// silentLineOf is silentLine for a script. It returns nil for a script with functions or documents, whose lines may not run. The lines of a text in
+// quotation marks, such as a program of python3 -c, are none of the script.
 func silentLineOf(script string, endsOnError bool) (found *scriptLine) {
-	if strings.Contains(script, "<<") || strings.Contains(script, "()") {
-		return nil
-	}
-	before := ""
+	before, mark := "", byte(0)
 	for i, text := range strings.Split(script, "\n") {
-		text = strings.TrimSpace(text)
-		if strings.Count(text, `"`)%2 != 0 || strings.Count(text, "'")%2 != 0 {
+		inText := mark != 0
+		var code string
+		code, mark = unquoted(text, mark)
+		if strings.Contains(code, "<<") || strings.Contains(code, "()") {
 			return nil
 		}
-		if set := errExit.FindStringSubmatch(text); set != nil {
+		text = strings.TrimSpace(text)
+		inText = inText || mark != 0
+		if set := errExit.FindStringSubmatch(text); set != nil && !inText {
 			endsOnError = set[1] == "-"
 		}
 		match := silentSearch.FindStringSubmatch(text)
 		switch {
 		case startsRanks.MatchString(text):
 			found = nil
-		case match == nil || !endsOnError || openEnd.MatchString(before) || openEnd.MatchString(text):
+		case match == nil || inText || !endsOnError || openEnd.MatchString(before) || openEnd.MatchString(text):
 		case found != nil:
 			return nil
 		default:
@@ -92,5 +94,36 @@ func silentLineOf(script string, endsOnError bool) (found *scriptLine) {
 		}
 		before = text
 	}
+	if mark != 0 {
+		return nil
+	}
 	return found
+}
+
+// unquoted returns a line of a shell script without comments and texts in single quotation marks, in which nothing has a meaning for the shell. mark
+// is the quotation mark of the text in which the line begins, and end that in which it ends; 0 stands for none.
+func unquoted(line string, mark byte) (code string, end byte) {
+	var kept strings.Builder
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case mark == '\'':
+			if c == mark {
+				mark = 0
+			}
+			continue
+		case c == '\\':
+			i++
+			continue
+		case mark == 0 && c == '#' && (i == 0 || strings.IndexByte(" \t;", line[i-1]) >= 0):
+			return kept.String(), mark
+		case c == mark:
+			mark = 0
+		case mark == 0 && (c == '\'' || c == '"'):
+			mark = c
+			continue
+		}
+		kept.WriteByte(c)
+	}
+	return kept.String(), mark
 }

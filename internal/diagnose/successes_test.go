@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpitest"
@@ -67,6 +69,22 @@ NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.
 	} {
 		if found := reportedSuccess(log, "mpirun", "train").findings(); len(found) > 0 {
 			t.Errorf("%s: %+v", name, found)
+		}
+	}
+}
+
+// TestLaterRunSucceeded: a rank that failed is no warning if the command ran MPI again with success, and no finding before the job has ended.
+func TestLaterRunSucceeded(t *testing.T) {
+	summary := agentapi.Summary{
+		HostsExpected: 2, SlotsExpected: 4, HostsReached: 2, SlotsFound: 4, Launches: 3, ExitCode: new(int32(0)), LaterSucceeded: true,
+		Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 3, Program: "sh"}},
+	}
+	check(t, map[string]expect{
+		"earlier-run-failed": {codes.RankFailed, running(2).with(launcherLeft(summary, 0), succeededLauncher)},
+	})
+	for _, f := range running(2).with(launcherLeft(summary, 0)).findings() {
+		if f.Code != codes.RankFailed && f.Severity != v1alpha1.SeverityInfo {
+			t.Errorf("before the job has ended: %+v", f)
 		}
 	}
 }

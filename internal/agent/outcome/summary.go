@@ -264,10 +264,23 @@ func Verdict(summary *agentapi.Summary, all []Launch, expected hostfile.Hosts, c
 	}
 	summary.ExitCode, summary.Launches = new(int32(code)), int32(len(all))
 	summary.MPISucceeded = code != 0 && summary.Signal == 0 && len(all) > 0 && !slices.ContainsFunc(all, func(l Launch) bool { return !l.succeeded(command) })
+	summary.LaterSucceeded = code == 0 && laterSucceeded(all, command)
 	if code != 0 {
 		summary.HostsIdle = 0
 	}
 	return code
+}
+
+// laterSucceeded reports whether ranks of a launch failed and the last launch, which may be the process command itself, succeeded. The command has
+// ended with 0.
+func laterSucceeded(all []Launch, command int) bool {
+	if len(all) < 2 {
+		return false
+	}
+	hasFailed := func(l Launch) bool { _, failed := l.Cause(); return failed }
+	last := all[len(all)-1]
+	succeeded := !hasFailed(last) && (last.PID == command || last.Over && last.Code == 0)
+	return succeeded && slices.ContainsFunc(all[:len(all)-1], hasFailed)
 }
 
 // succeeded reports whether a launcher is known to have ended with 0, while the process command, which started it, went on.

@@ -161,6 +161,36 @@ func TestMPISucceeded(t *testing.T) {
 	}
 }
 
+// TestLaterSucceeded: a command that runs MPI again after ranks failed has succeeded if the last run did.
+func TestLaterSucceeded(t *testing.T) {
+	t.Parallel()
+	const command = 7
+	succeeded := Launch{Launcher: Launcher{PID: 8, Over: true}}
+	failed, unknown, own := succeeded, succeeded, succeeded
+	failed.Code, failed.Failed = 3, []agentapi.RankEnd{{Rank: 1, Of: 2, ExitCode: 3}}
+	unknown.Code, own.PID, own.Over = -1, command, false
+	for name, test := range map[string]struct {
+		all  []Launch
+		code int
+		want bool
+	}{
+		"the second one succeeded":  {[]Launch{failed, succeeded}, 0, true},
+		"of several":                {[]Launch{succeeded, failed, failed, succeeded}, 0, true},
+		"the command is the second": {[]Launch{failed, own}, 0, true},
+		"both failed":               {[]Launch{failed, failed}, 0, false},
+		"the last one failed":       {[]Launch{succeeded, failed}, 0, false},
+		"its end is unknown":        {[]Launch{failed, unknown}, 0, false},
+		"none failed":               {[]Launch{succeeded, succeeded}, 0, false},
+		"one launch":                {[]Launch{failed}, 0, false},
+		"the command failed":        {[]Launch{failed, succeeded}, 1, false},
+	} {
+		var got agentapi.Summary
+		if Verdict(&got, test.all, hostfile.Hosts{Others: 2}, command, test.code); got.LaterSucceeded != test.want {
+			t.Errorf("%s: %v", name, got.LaterSucceeded)
+		}
+	}
+}
+
 // TestVerdict: the job's exit code is the command's, unless the command did not notice that a rank failed or no worker was used.
 func TestVerdict(t *testing.T) {
 	t.Parallel()

@@ -33,6 +33,8 @@ type Usage struct {
 	Wait string
 	// For is what it waits for, such as "the lock of /data/index.lock"; "" if that is unknown.
 	For string
+	// Holder is the process that holds the lock for which it waits; 0 if it waits for none, or that is unknown.
+	Holder int
 	// Device is whether a GPU or another accelerator is open: what a process waits for may run there.
 	Device bool
 }
@@ -43,7 +45,9 @@ func (u *Usage) Add(other Usage) {
 	if other.Wait != WaitsForChild && (u.Wait == WaitsForChild || strings.Contains(u.Wait, sleeps)) {
 		u.Wait = other.Wait
 	}
-	u.For = cmp.Or(u.For, other.For)
+	if u.For == "" {
+		u.For, u.Holder = other.For, other.Holder
+	}
 	u.Device = u.Device || other.Device
 	if u.Ready == nil {
 		u.Ready = map[int]int64{}

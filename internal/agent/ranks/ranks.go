@@ -377,6 +377,7 @@ func (r *Ranks) SampleActivity(now time.Time) agentapi.Activity {
 		used, known := readUsages(pids, now)
 		usages = append(usages, progress.RankUsage{Rank: rank, Processes: pids, Used: used, Known: known})
 	}
+	nameHolders(usages)
 	return r.activity.Sample(now, usages, network, podCounts(r.cgroup), pages{})
 }
 

@@ -66,7 +66,7 @@ func readUsage(pid int, at time.Time) (progress.Usage, bool) {
 	case u.Wait == "0":
 		u.Wait = ""
 	}
-	u.For = awaitedBy(pid, u.Wait)
+	u.For, u.Holder = awaitedBy(pid, u.Wait)
 	return u, true
 }
 

@@ -1,6 +1,8 @@
 package ranks
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
@@ -9,6 +11,7 @@ import (
 	"unicode"
 
 	"opendatahub.io/mpijob/internal/agent/process"
+	"opendatahub.io/mpijob/internal/agent/progress"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -19,32 +22,31 @@ var servers = []string{"rpc_", "nfs", "cifs_", "smb", "ceph_", "ptlrpc_", "cl_sy
 var disks = []string{"folio_wait", "wait_on_page", "jbd2", "io_schedule", "balance_dirty_pages", "xlog_", "submit_bio"}
 
 // awaitedBy returns what a process waits for that sleeps in a function of the kernel, such as "the lock of /data/index.lock"; "" if that
-// is unknown.
-func awaitedBy(pid int, wait string) string {
+// is unknown. holder is the process that holds this lock, 0 if it is unknown.
+func awaitedBy(pid int, wait string) (what string, holder int) {
 	switch {
 	case wait == "":
-		return ""
+		return "", 0
 	case strings.Contains(wait, "lock_inode_wait"), strings.Contains(wait, "setlk"):
-		if name := lockedFile(pid); name != "" {
-			return "the lock of " + name
-		}
-		return "the lock of a file"
+		name, holder := lockedFile(pid)
+		return "the lock of " + cmp.Or(name, "a file"), holder
 	case slices.ContainsFunc(servers, func(part string) bool { return strings.Contains(wait, part) }):
-		return agentapi.ForFileServer
+		return agentapi.ForFileServer, 0
 	case slices.ContainsFunc(disks, func(part string) bool { return strings.Contains(wait, part) }):
-		return agentapi.ForStorage
+		return agentapi.ForStorage, 0
 	case strings.Contains(wait, "pipe_read"):
-		return "input from a pipe"
+		return "input from a pipe", 0
 	}
-	return ""
+	return "", 0
 }
 
-// lockedFile returns the file whose lock a process waits for (/proc/locks, proc_locks(5)); "" if it is unknown.
-func lockedFile(pid int) string {
+// lockedFile returns the file whose lock a process waits for (/proc/locks, proc_locks(5)), "" if it is unknown, and the process that holds the lock,
+// 0 if that is unknown or runs in another container.
+func lockedFile(pid int) (name string, holder int) {
 	table, _ := os.ReadFile("/proc/locks")
-	node := waitedNode(string(table), pid)
+	node, holder := awaitedLock(string(table), pid)
 	if node == 0 {
-		return ""
+		return "", 0
 	}
 	entries, _ := os.ReadDir(process.File(pid, "fd"))
 	for _, entry := range entries {
@@ -60,23 +62,41 @@ func lockedFile(pid int) string {
 					return r
 				}
 				return '?'
-			}, target)
+			}, target), holder
 		}
 	}
-	return ""
+	return "", holder
 }
 
-// waitedNode returns the inode of the file whose lock a process waits for by /proc/locks, in which waiters are marked by an arrow; 0 if
-// it waits for none.
-func waitedNode(table string, pid int) uint64 {
+// awaitedLock returns the inode of the file whose lock a process waits for by /proc/locks, in which waiters are marked by an arrow, and the process
+// that holds this lock, which has the same number there; 0 if it waits for none, and if the holder is unknown.
+func awaitedLock(table string, pid int) (node uint64, holder int) {
+	holders := map[string]int{}
 	for line := range strings.Lines(table) {
 		fields := strings.Fields(line)
-		if len(fields) < 7 || fields[1] != "->" || fields[5] != strconv.Itoa(pid) {
-			continue
+		switch {
+		case len(fields) < 7:
+		case fields[1] != "->":
+			if owner, err := strconv.Atoi(fields[4]); err == nil && owner > 0 {
+				holders[fields[0]] = owner
+			}
+		case fields[5] == strconv.Itoa(pid):
+			parts := strings.Split(fields[6], ":")
+			node, _ := strconv.ParseUint(parts[len(parts)-1], 10, 64)
+			return node, holders[fields[0]]
 		}
-		parts := strings.Split(fields[6], ":")
-		node, _ := strconv.ParseUint(parts[len(parts)-1], 10, 64)
-		return node
 	}
-	return 0
+	return 0, 0
+}
+
+// nameHolders adds the rank that holds a lock to what another one waits for, if one of the rank's processes does.
+func nameHolders(usages []progress.RankUsage) {
+	for i := range usages {
+		used := &usages[i].Used
+		for _, other := range usages {
+			if used.Holder != 0 && other.Rank != usages[i].Rank && slices.Contains(other.Processes, used.Holder) {
+				used.For += fmt.Sprintf(agentapi.LockHolder, other.Rank)
+			}
+		}
+	}
 }
