@@ -3,6 +3,8 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strconv"
 	"sync"
 	"time"
 
@@ -97,16 +99,32 @@ func (q *queuePositions) isOld(now time.Time, found bool) bool {
 	return q.at.IsZero() || age >= positionsTTL || age < 0 || !found && age >= positionsTTLNew
 }
 
-// readPositions reads the positions of the Workloads that wait in a queue from Kueue's visibility API.
+const (
+	// positionsPage is how many Workloads Kueue lists at once. The answer has several hundred bytes for each.
+	positionsPage = 1000
+	// mostPages bounds what one reading of a queue costs. Workloads behind these have no position.
+	mostPages = 20
+)
+
+// readPositions reads the positions of the Workloads that wait in a queue from Kueue's visibility API. With an error it returns those of the
+// pages before. If the queue moves between two pages, a Workload may be in neither, or in both with positions that differ by a few.
 func readPositions(ctx context.Context, raw rest.Interface, queue types.NamespacedName) (map[string]kueue.Position, error) {
-	const most = "1000"
-	data, err := raw.Get().AbsPath(kueue.PendingPath(queue.Namespace, queue.Name)...).Param("limit", most).Do(ctx).Raw()
-	if err != nil {
-		return nil, fmt.Errorf("ask for the Workloads that wait in %s: %w", queue, err)
+	all := map[string]kueue.Position{}
+	for page := range mostPages {
+		data, err := raw.Get().AbsPath(kueue.PendingPath(queue.Namespace, queue.Name)...).
+			Param("limit", strconv.Itoa(positionsPage)).Param("offset", strconv.Itoa(page*positionsPage)).Do(ctx).Raw()
+		if err != nil {
+			return all, fmt.Errorf("ask for the Workloads that wait in %s: %w", queue, err)
+		}
+		read, err := kueue.ParsePositions(data)
+		if err != nil {
+			return all, fmt.Errorf("read the Workloads that wait in %s: %w", queue, err)
+		}
+		before := len(all)
+		maps.Copy(all, read)
+		if len(read) < positionsPage || len(all) == before {
+			break
+		}
 	}
-	read, err := kueue.ParsePositions(data)
-	if err != nil {
-		return nil, fmt.Errorf("read the Workloads that wait in %s: %w", queue, err)
-	}
-	return read, nil
+	return all, nil
 }
