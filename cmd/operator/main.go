@@ -18,7 +18,7 @@ import (
 
 func main() {
 	var options operator.Options
-	var namespaces string
+	var namespaces, usageLabels string
 	flag.StringVar(&options.Namespace, "namespace", os.Getenv("POD_NAMESPACE"), "Namespace of the operator, for its lease and webhook certificate (default $POD_NAMESPACE)")
 	flag.StringVar(&namespaces, "watch-namespaces", "", "Only run jobs in these namespaces, separated by commas (default all)")
 	flag.StringVar(&options.ClusterDomain, "cluster-domain", "", "Domain of host names in hostfiles, such as cluster.local (default none: names end in .svc)")
@@ -38,6 +38,7 @@ func main() {
 	flag.IntVar(&options.ReportLimits.Reports, "max-reports", 1000, "Number of reports of finished jobs to keep in each namespace, the oldest are deleted first and those of failed jobs last; 0 is no limit")
 	flag.IntVar(&options.ReportLimits.Bytes, "max-report-bytes", 16<<20, "Size in bytes of the reports of finished jobs to keep in each namespace; 0 is no limit")
 	flag.IntVar(&options.ReportLimits.TotalBytes, "max-total-report-bytes", 100<<20, "Size in bytes of the reports of finished jobs to keep in all namespaces, those of the namespaces with the most reports are deleted first; 0 is no limit")
+	flag.StringVar(&usageLabels, "usage-labels", "team,project,cost-center", "Keys of the labels of jobs to keep in the sums of deleted reports, separated by commas, 5 at most (docs/cli.md); empty keeps none")
 	flag.IntVar(&options.MaxLogBytes, "max-log-bytes", 128<<10, "Size in bytes of the compressed logs of its pods to keep in the report of each finished job, the first lines are left out; 0 keeps none, 524288 is the highest value")
 	bucket := &options.LogBucket
 	flag.StringVar(&bucket.Bucket, "log-bucket", "", "Name of an S3 bucket to keep the complete logs of finished jobs in; empty: only the ends of logs are kept, in reports (docs/admin/logs.md)")
@@ -65,6 +66,9 @@ func main() {
 	program.Main("operator", func(slog.Handler) error {
 		if *check {
 			return checkInstallation(options.Namespace)
+		}
+		if usageLabels != "" {
+			options.UsageLabels = strings.Split(usageLabels, ",")
 		}
 		return run(options, namespaces)
 	})

@@ -92,7 +92,7 @@ func (o *usageOptions) run(ctx context.Context) error {
 		say(o.ErrOut, "note: the sums are incomplete up to %s: reports of jobs that ended by then were deleted. Administrators who may list ConfigMaps in mpijob-system see their sums", until.UTC().Format("2006-01-02 15:04:05 MST"))
 	}
 	if usage.Deleted > 0 {
-		say(o.ErrOut, "note: the sums include %s whose reports were deleted, by UTC day, without labels, measured hours and prices of nodes", phrase.Count(usage.Deleted, "job"))
+		say(o.ErrOut, "note: the sums include %s whose reports were deleted, by UTC day, with the labels that the operator keeps (--usage-labels), and without prices of nodes", phrase.Count(usage.Deleted, "job"))
 	}
 	if len(usage.Lines) == 0 && !o.output.structured() {
 		say(o.ErrOut, "no jobs with a report%s", map[bool]string{true: " in this period", false: ""}[o.since != "" || o.until != ""])

@@ -24,9 +24,9 @@ const UnreadableKey = "unreadable.json"
 // DeletedReportsName is the name of the ConfigMap that contains, by NamespaceKey, until when reports were deleted. All users may read it.
 const DeletedReportsName = "mpijob-deleted-reports"
 
-// Ledger contains what the jobs of a namespace reserved in a month whose reports were deleted.
+// Ledger contains what the jobs of a namespace reserved and used in a month whose reports were deleted.
 type Ledger struct {
-	// Lines are sums of a day, a user and a queue.
+	// Lines are sums of a day, a user, a queue and labels.
 	Lines []LedgerLine `json:"lines"`
 	// Counted are the UIDs of reports that are part of the sums and may exist still. They must not be counted again.
 	Counted []string `json:"counted,omitempty"`
@@ -38,17 +38,26 @@ type LedgerLine struct {
 	Day   string `json:"day"`
 	User  string `json:"user,omitempty"`
 	Queue string `json:"queue,omitempty"`
+	// Labels are those that the operator keeps, such as "project=x,team=a".
+	Labels string `json:"labels,omitempty"`
 	// Jobs is how many jobs ended on the day.
 	Jobs             int              `json:"jobs,omitempty"`
 	CPUCoreSeconds   int64            `json:"cpuCoreSeconds"`
 	MemoryGiBSeconds int64            `json:"memoryGiBSeconds"`
 	DeviceSeconds    map[string]int64 `json:"deviceSeconds,omitempty"`
+	// Measured is how many of the jobs that ended on the day have a measured usage.
+	Measured int `json:"measured,omitempty"`
+	UsedSeconds
 }
 
 // LedgerEntry is a report that is added to ledgers.
 type LedgerEntry struct {
 	UID, User, Queue string
-	Consumption      *v1alpha1.Consumption
+	// Labels are those that are kept.
+	Labels      map[string]string
+	Consumption *v1alpha1.Consumption
+	// Used is what the job used, as UsedDays returns it.
+	Used map[string]UsedSeconds
 	// Began is when the job began, and Ended when it ended.
 	Began, Ended time.Time
 }
@@ -96,13 +105,20 @@ func SetAside(data map[string]string) {
 	delete(data, LedgerKey)
 }
 
-// Text returns the ledger as ParseLedger reads it. If it is too large, the users and queues of each day are summed up.
+// Text returns the ledger as ParseLedger reads it. If it is too large, the users and queues of each day are summed up, and then also those with
+// other labels.
 func (l Ledger) Text() (string, error) {
 	data, err := json.Marshal(l)
-	if err == nil && len(data) > maxLedgerBytes {
+	for _, keepLabels := range []bool{true, false} {
+		if err != nil || len(data) <= maxLedgerBytes {
+			break
+		}
 		days := Ledger{Counted: l.Counted}
 		for _, line := range l.Lines {
 			line.User, line.Queue = otherUsers, ""
+			if !keepLabels {
+				line.Labels = ""
+			}
 			days.add(line)
 		}
 		data, err = json.Marshal(days)
@@ -124,7 +140,7 @@ func (e LedgerEntry) Months() []string {
 
 func monthOf(line LedgerLine) string { return line.Day[:len("2006-01")] }
 
-// lines returns what a job reserved on each day. The lines of all days add up to the whole.
+// lines returns what a job reserved and used on each day. The lines of all days add up to the whole.
 func (e LedgerEntry) lines() []LedgerLine {
 	var lines []LedgerLine
 	last := e.Ended
@@ -145,7 +161,8 @@ func (e LedgerEntry) lines() []LedgerLine {
 		use, _ := Between(e.Consumption, e.Began, time.Time{}, when)
 		return use
 	}
-	counted := LedgerLine{}
+	counted, labels := LedgerLine{}, labelsText(e.Labels)
+	used := clampDays(e.Used, start.Format(time.DateOnly), final.Format(time.DateOnly))
 	for at := start; !at.After(final); at = at.Add(day) {
 		use := until(at.Add(day))
 		if at.Equal(final) {
@@ -154,7 +171,7 @@ func (e LedgerEntry) lines() []LedgerLine {
 		// The sums of seconds are rounded, and not those of each day.
 		total := LedgerLine{CPUCoreSeconds: toSeconds(use.CoreHours), MemoryGiBSeconds: toSeconds(use.GiBHours), DeviceSeconds: map[string]int64{}}
 		line := LedgerLine{
-			Day: at.Format(time.DateOnly), User: e.User, Queue: e.Queue,
+			Day: at.Format(time.DateOnly), User: e.User, Queue: e.Queue, Labels: labels, UsedSeconds: used[at.Format(time.DateOnly)],
 			CPUCoreSeconds: total.CPUCoreSeconds - counted.CPUCoreSeconds, MemoryGiBSeconds: total.MemoryGiBSeconds - counted.MemoryGiBSeconds,
 		}
 		for name, hours := range use.DeviceHours {
@@ -163,13 +180,23 @@ func (e LedgerEntry) lines() []LedgerLine {
 		}
 		counted = total
 		if at.Equal(e.Ended.UTC().Truncate(day)) {
-			line.Jobs = 1
+			line.Jobs, line.Measured = 1, min(1, len(e.Used))
 		}
-		if line.Jobs > 0 || line.CPUCoreSeconds > 0 || line.MemoryGiBSeconds > 0 || len(line.DeviceSeconds) > 0 {
+		if line.Jobs > 0 || line.CPUCoreSeconds > 0 || line.MemoryGiBSeconds > 0 || len(line.DeviceSeconds) > 0 || !line.isNone() {
 			lines = append(lines, line)
 		}
 	}
 	return lines
+}
+
+// clampDays adds what was used before the first day or after the last one to these.
+func clampDays(used map[string]UsedSeconds, first, last string) map[string]UsedSeconds {
+	days := map[string]UsedSeconds{}
+	for day, seconds := range used {
+		day = min(max(day, first), last)
+		days[day] = days[day].plus(seconds)
+	}
+	return days
 }
 
 func toSeconds(hours float64) int64 { return int64(math.Round(hours * 3600)) }
@@ -190,6 +217,7 @@ func (l *Ledger) Add(month string, entries []LedgerEntry, exists func(uid string
 		}
 	}
 	l.Counted = kept
+	labels := l.knownLabels()
 	for _, e := range entries {
 		if known[e.UID] {
 			continue
@@ -197,6 +225,7 @@ func (l *Ledger) Add(month string, entries []LedgerEntry, exists func(uid string
 		known[e.UID] = true
 		for _, line := range e.lines() {
 			if monthOf(line) == month {
+				line.Labels = labels.bounded(line.Labels)
 				l.add(line)
 				changed = true
 			}
@@ -208,7 +237,7 @@ func (l *Ledger) Add(month string, entries []LedgerEntry, exists func(uid string
 
 func (l *Ledger) add(line LedgerLine) {
 	i, found := slices.BinarySearchFunc(l.Lines, line, func(a, b LedgerLine) int {
-		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.User, b.User), cmp.Compare(a.Queue, b.Queue))
+		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.User, b.User), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Labels, b.Labels))
 	})
 	if !found {
 		line.DeviceSeconds = maps.Clone(line.DeviceSeconds)
@@ -217,6 +246,8 @@ func (l *Ledger) add(line LedgerLine) {
 	}
 	have := &l.Lines[i]
 	have.Jobs += line.Jobs
+	have.Measured += line.Measured
+	have.UsedSeconds = have.plus(line.UsedSeconds)
 	have.CPUCoreSeconds += line.CPUCoreSeconds
 	have.MemoryGiBSeconds += line.MemoryGiBSeconds
 	for _, name := range slices.Sorted(maps.Keys(line.DeviceSeconds)) {
@@ -240,22 +271,10 @@ func (l *LedgerLine) addDevice(name string, seconds int64) {
 // Between returns the part of a line in a period, and how many of its jobs count there; a zero time is no limit. What was reserved on a
 // day is spread evenly over it. Periods add up.
 func (l LedgerLine) Between(from, until time.Time) (use Use, jobs int) {
-	start, err := time.Parse(time.DateOnly, l.Day)
-	if err != nil {
-		return Use{}, 0
-	}
-	end := start.AddDate(0, 0, 1)
-	noon := start.Add(12 * time.Hour)
-	if !noon.Before(from) && (until.IsZero() || noon.Before(until)) {
+	share, counts := l.share(from, until)
+	if counts {
 		jobs = l.Jobs
 	}
-	if from.Before(start) {
-		from = start
-	}
-	if until.IsZero() || until.After(end) {
-		until = end
-	}
-	share := max(0, until.Sub(from).Hours()/24)
 	use = Use{CoreHours: share * float64(l.CPUCoreSeconds) / 3600, GiBHours: share * float64(l.MemoryGiBSeconds) / 3600}
 	for name, seconds := range l.DeviceSeconds {
 		if share > 0 {
@@ -263,6 +282,36 @@ func (l LedgerLine) Between(from, until time.Time) (use Use, jobs int) {
 		}
 	}
 	return use, jobs
+}
+
+// UsedBetween returns the used part of a line in a period, and how many of its jobs with a measured usage count there, like Between.
+func (l LedgerLine) UsedBetween(from, until time.Time) (used Used, measured int) {
+	share, counts := l.share(from, until)
+	if counts {
+		measured = l.Measured
+	}
+	if share == 0 {
+		return Used{}, measured
+	}
+	return l.hours(share), measured
+}
+
+// share returns how much of the line's day is in a period, and whether the middle of the day is.
+func (l LedgerLine) share(from, until time.Time) (share float64, middle bool) {
+	start, err := time.Parse(time.DateOnly, l.Day)
+	if err != nil {
+		return 0, false
+	}
+	end := start.AddDate(0, 0, 1)
+	noon := start.Add(12 * time.Hour)
+	middle = !noon.Before(from) && (until.IsZero() || noon.Before(until))
+	if from.Before(start) {
+		from = start
+	}
+	if until.IsZero() || until.After(end) {
+		until = end
+	}
+	return max(0, until.Sub(from).Hours()/24), middle
 }
 
 // Ends are the ends of the latest jobs of a namespace whose reports were deleted: [0] of those that succeeded, [1] of those that failed.

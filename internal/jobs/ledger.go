@@ -89,22 +89,28 @@ func (l ledgers) counts(job Job) bool {
 	return slices.ContainsFunc(l[job.Namespace], func(sums cost.Ledger) bool { return slices.Contains(sums.Counted, string(job.Report.UID)) })
 }
 
-// lines returns the usage of the jobs of deleted reports in a period, by namespace, user and queue.
+// lines returns the usage of the jobs of deleted reports in a period, by namespace, user and queue, and by the label of the query.
 func (l ledgers) lines(q UsageQuery, prices priceList) (lines []UsageLine) {
 	for namespace, months := range l {
-		sums := map[[2]string]*UsageLine{}
+		sums := map[[3]string]*UsageLine{}
 		for _, month := range months {
 			for _, day := range month.Lines {
 				use, jobs := day.Between(q.Since, q.Until)
-				if use.IsNone() && jobs == 0 {
+				used, measured := day.UsedBetween(q.Since, q.Until)
+				if use.IsNone() && jobs == 0 && used == (cost.Used{}) {
 					continue
 				}
-				key := [2]string{day.User, day.Queue}
-				if sums[key] == nil {
-					sums[key] = &UsageLine{Namespace: namespace, Job: DeletedReports, CreatedBy: day.User, Queue: day.Queue}
+				label := ""
+				if q.By == GroupLabel {
+					label = day.Label(q.Label)
 				}
-				sums[key].Jobs += jobs
-				sums[key].use = sums[key].use.Plus(use)
+				key := [3]string{day.User, day.Queue, label}
+				if sums[key] == nil {
+					sums[key] = &UsageLine{Namespace: namespace, Job: DeletedReports, CreatedBy: day.User, Queue: day.Queue, Label: label}
+				}
+				*sums[key] = sums[key].Plus(UsageLine{
+					Jobs: jobs, Measured: measured, UsedCoreHours: used.CoreHours, UsedGiBHours: used.GiBHours, UsedGPUHours: used.GPUHours, use: use,
+				})
 			}
 		}
 		for _, line := range sums {
@@ -117,7 +123,7 @@ func (l ledgers) lines(q UsageQuery, prices priceList) (lines []UsageLine) {
 		}
 	}
 	slices.SortFunc(lines, func(a, b UsageLine) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.CreatedBy, b.CreatedBy), strings.Compare(a.Queue, b.Queue))
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.CreatedBy, b.CreatedBy), strings.Compare(a.Queue, b.Queue), strings.Compare(a.Label, b.Label))
 	})
 	return lines
 }

@@ -592,6 +592,57 @@ func TestUsageOfDeletedReports(t *testing.T) {
 	}
 }
 
+// TestUsedAndLabelsOfDeletedReports: the sums of deleted reports have the labels that were kept and what was measured, beside those of
+// reports that exist.
+func TestUsedAndLabelsOfDeletedReports(t *testing.T) {
+	t.Parallel()
+	const hour = int64(3600)
+	sums := cost.Ledger{Lines: []cost.LedgerLine{
+		{Day: "2026-11-03", User: "ann", Labels: "project=x,team=blue", Jobs: 2, CPUCoreSeconds: 24 * hour, Measured: 1, UsedSeconds: cost.UsedSeconds{CPUCores: new(6 * hour), MemoryGiB: new(hour), GPUs: new(int64(0))}},
+		{Day: "2026-11-03", User: "bob", Labels: "team=blue", Jobs: 1, CPUCoreSeconds: 12 * hour, Measured: 1, UsedSeconds: cost.UsedSeconds{CPUCores: new(2 * hour)}},
+		{Day: "2026-11-04", User: "bob", Labels: "team=red", Jobs: 1, CPUCoreSeconds: hour},
+	}}
+	text, err := sums.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "mpijob-system", Name: cost.LedgerName("ns", "2026-11"), Labels: map[string]string{mpi.LabelUsageOf: "ns"}},
+		Data:       map[string]string{cost.LedgerKey: text},
+	}
+	figure := func(hours *float64) string {
+		if hours == nil {
+			return "-"
+		}
+		return fmt.Sprint(*hours)
+	}
+	for name, test := range map[string]struct {
+		query UsageQuery
+		want  []string
+	}{
+		"by label":      {UsageQuery{By: GroupLabel, Label: "team"}, []string{"blue 3x 36 reserved, 8 1 0 used by 2", "red 1x 1 reserved, - - - used by 0"}},
+		"another label": {UsageQuery{By: GroupLabel, Label: "project"}, []string{" 2x 13 reserved, 2 - - used by 1", "x 2x 24 reserved, 6 1 0 used by 1"}},
+		"unknown label": {UsageQuery{By: GroupLabel, Label: "none"}, []string{" 4x 37 reserved, 8 1 0 used by 2"}},
+		"half of a day": {UsageQuery{By: GroupLabel, Label: "team", Until: time.Date(2026, 11, 3, 12, 0, 0, 0, time.UTC)}, []string{"blue 0x 18 reserved, 4 0.5 0 used by 0"}},
+		"by namespace":  {UsageQuery{By: GroupNamespace}, []string{" 4x 37 reserved, 8 1 0 used by 2"}},
+	} {
+		c, _ := newServer(t, kept.DeepCopy())
+		test.query.Namespaces = []string{"ns"}
+		usage, err := c.Usage(t.Context(), test.query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, line := range usage.Lines {
+			got = append(got, fmt.Sprintf("%s %dx %g reserved, %s %s %s used by %d", line.Label, line.Jobs, line.CoreHours, figure(line.UsedCoreHours), figure(line.UsedGiBHours), figure(line.UsedGPUHours), line.Measured))
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
 // TestUsageWithoutDamagedSums: sums that cannot be read are named, and do not hide the others.
 func TestUsageWithoutDamagedSums(t *testing.T) {
 	t.Parallel()

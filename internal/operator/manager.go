@@ -83,6 +83,8 @@ type Options struct {
 	ReportLimits reporting.Limits
 	// MaskPatterns are regular expressions of text to hide in reports, in addition to the patterns of logs.Masker.
 	MaskPatterns []string
+	// UsageLabels are the keys of the labels of jobs that are kept in the sums of deleted reports.
+	UsageLabels []string
 	// MaxLogBytes is how many bytes of the compressed logs of its pods the report of a finished job keeps; 0 keeps none.
 	MaxLogBytes int
 	// LogBucket is the bucket that complete logs are kept in; the zero value keeps none.
@@ -129,7 +131,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	if _, errs := isolation.ParseEgress(options.AllowEgress); len(errs) > 0 {
 		return nil, fmt.Errorf("what all jobs' pods may connect to: %w", errors.Join(errs...))
 	}
-	if err := errors.Join(plan.CheckDelivery(options.AgentDelivery), reporting.CheckLogBytes(options.MaxLogBytes), options.LogBucket.Check(), controller.CheckAutoscaler(options.Autoscaler)); err != nil {
+	if err := errors.Join(plan.CheckDelivery(options.AgentDelivery), reporting.CheckLogBytes(options.MaxLogBytes), reporting.CheckUsageLabels(options.UsageLabels), options.LogBucket.Check(), controller.CheckAutoscaler(options.Autoscaler)); err != nil {
 		return nil, err
 	}
 	// The API server's priority and fairness divides it among its clients; throttling ourselves below that
@@ -182,7 +184,7 @@ func newManager(ctx context.Context, restConfig *rest.Config, options Options) (
 	c := cluster.New(m.GetClient(), m.GetAPIReader(), keys, clock.RealClock{})
 	reports, err := reporting.New(ctx, m, reporting.Options{
 		Masker: masker, Retention: options.ReportRetention, Limits: options.ReportLimits, MaxLogBytes: options.MaxLogBytes, LogBucket: options.LogBucket, LogsLink: options.LogsLink, JobLinks: options.JobLinks, TrainingProgress: options.TrainingProgress, ServeMetrics: options.MetricsAddress != "0",
-		Tracing: options.Tracing, Namespace: options.Namespace, Encryption: c.EncryptedBy,
+		Tracing: options.Tracing, Namespace: options.Namespace, Encryption: c.EncryptedBy, UsageLabels: options.UsageLabels,
 	})
 	if err != nil {
 		return nil, err

@@ -141,3 +141,25 @@ func withoutNulls(value any) any {
 	}
 	return value
 }
+
+// LabelsOf returns those labels with some keys that the job of a report had; empty without its specification.
+func LabelsOf(status v1alpha1.JobReportStatus, keys []string) map[string]string {
+	if status.Specification == nil || len(keys) == 0 {
+		return nil
+	}
+	var object struct {
+		Metadata struct {
+			Labels map[string]string `json:"labels"`
+		} `json:"metadata"`
+	}
+	if err := yaml.Unmarshal([]byte(status.Specification.Manifest), &object); err != nil {
+		return nil
+	}
+	labels := map[string]string{}
+	for _, key := range keys {
+		if value := object.Metadata.Labels[key]; value != "" {
+			labels[key] = value
+		}
+	}
+	return labels
+}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
@@ -23,6 +24,7 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/cost"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/report"
 	"opendatahub.io/mpijob/internal/times"
 )
 
@@ -43,7 +45,9 @@ type ledger struct {
 	// live reads ConfigMaps and jobs, which are not cached.
 	live      client.Reader
 	namespace string
-	clock     clock.PassiveClock
+	// labels are the keys of the labels of jobs that are kept.
+	labels []string
+	clock  clock.PassiveClock
 	// lost is called with the number of reports that are deleted and are not counted.
 	lost func(reports int)
 
@@ -65,17 +69,33 @@ type deletedReport struct {
 	entry     cost.LedgerEntry
 }
 
-func newLedger(c client.Client, live client.Reader, namespace string, now clock.PassiveClock) *ledger {
+// maxUsageLabels is how many labels of a job are kept in the sums.
+const maxUsageLabels = 5
+
+// CheckUsageLabels checks the keys of the labels of jobs that are kept in the sums of deleted reports.
+func CheckUsageLabels(keys []string) error {
+	if len(keys) > maxUsageLabels {
+		return fmt.Errorf("--usage-labels: %d keys are not allowed; use %d or fewer", len(keys), maxUsageLabels)
+	}
+	for _, key := range keys {
+		if errs := validation.IsQualifiedName(key); len(errs) > 0 {
+			return fmt.Errorf("--usage-labels: %q is no key of a label: %s", key, strings.Join(errs, "; "))
+		}
+	}
+	return nil
+}
+
+func newLedger(c client.Client, live client.Reader, namespace string, labels []string, now clock.PassiveClock) *ledger {
 	if namespace == "" {
 		return nil
 	}
-	return &ledger{client: c, live: live, namespace: namespace, clock: now, lost: func(int) {}, own: map[types.UID]bool{}}
+	return &ledger{client: c, live: live, namespace: namespace, labels: labels, clock: now, lost: func(int) {}, own: map[types.UID]bool{}}
 }
 
-func deletedReportOf(r *v1alpha1.JobReport, now time.Time) deletedReport {
+func (l *ledger) deletedReportOf(r *v1alpha1.JobReport, now time.Time) deletedReport {
 	status := r.Status
 	d := deletedReport{namespace: r.Namespace, ref: r.Spec.JobRef, failed: status.Phase == v1alpha1.PhaseFailed, at: now}
-	d.entry = cost.LedgerEntry{UID: string(r.UID), Consumption: status.Consumption, Ended: now}
+	d.entry = cost.LedgerEntry{UID: string(r.UID), Consumption: status.Consumption, Used: cost.UsedDays(status.Usage), Labels: report.LabelsOf(status, l.labels), Ended: now}
 	switch {
 	case status.CompletionTime != nil:
 		d.entry.Ended = status.CompletionTime.Time
@@ -122,7 +142,7 @@ func (l *ledger) count(ctx context.Context, reports []*v1alpha1.JobReport) error
 	}
 	var deleted []deletedReport
 	for _, r := range reports {
-		deleted = append(deleted, deletedReportOf(r, l.clock.Now()))
+		deleted = append(deleted, l.deletedReportOf(r, l.clock.Now()))
 	}
 	err := l.write(ctx, reports[0].Namespace, deleted)
 	if apierrors.IsForbidden(err) {
@@ -311,7 +331,7 @@ func (l *ledger) eventHandler() toolscache.ResourceEventHandler {
 		case l.own[r.UID]:
 			delete(l.own, r.UID)
 		case l.leads:
-			l.noteGone(deletedReportOf(r, l.clock.Now()))
+			l.noteGone(l.deletedReportOf(r, l.clock.Now()))
 		}
 	}}
 }

@@ -88,7 +88,9 @@ func newBooks(t *testing.T, objects ...client.Object) *books {
 	return b
 }
 
-func (b *books) ledger() *ledger { return newLedger(b.api, b.api, "operator", b.clock) }
+func (b *books) ledger() *ledger {
+	return newLedger(b.api, b.api, "operator", []string{"team", "project"}, b.clock)
+}
 
 // coreHours returns the sums of core hours and jobs of the ledgers of a namespace.
 func (b *books) coreHours(namespace string) (sum float64, jobs int) {
@@ -133,6 +135,46 @@ func usedReport(name string, hours, daysAgo int) *v1alpha1.JobReport {
 		},
 	}
 	return r
+}
+
+// TestSumsKeepLabelsAndUse: the sums have those labels of the job that the operator keeps, and what was measured of it.
+func TestSumsKeepLabelsAndUse(t *testing.T) {
+	t.Parallel()
+	r := usedReport("a", 2, 40)
+	r.Status.Specification = &v1alpha1.Specification{Manifest: "metadata: {labels: {team: blue, color: green}}"}
+	r.Status.Usage = &v1alpha1.Usage{Since: *r.Status.StartTime, Until: *r.Status.CompletionTime, Metrics: []v1alpha1.UsageMetric{{Metric: v1alpha1.MetricCPU, Mean: 500}}}
+	b := newBooks(t)
+	if err := b.ledger().count(t.Context(), []*v1alpha1.JobReport{r}); err != nil {
+		t.Fatal(err)
+	}
+	var list corev1.ConfigMapList
+	if err := b.api.List(t.Context(), &list, client.InNamespace("operator"), client.MatchingLabels{mpi.LabelUsageOf: "ns"}); err != nil {
+		t.Fatal(err)
+	}
+	seconds := int64(0)
+	for _, config := range list.Items {
+		sums, err := cost.ParseLedger(config.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range sums.Lines {
+			if line.Labels != "team=blue" || line.CPUCores == nil {
+				t.Fatalf("the line is %+v", line)
+			}
+			seconds += *line.CPUCores
+		}
+	}
+	if seconds != 3600 {
+		t.Errorf("%d used core seconds are kept, want 3600", seconds)
+	}
+	for name, keys := range map[string][]string{"too many": {"a", "b", "c", "d", "e", "f"}, "no key": {"a b"}, "empty": {""}} {
+		if CheckUsageLabels(keys) == nil {
+			t.Errorf("%s: %q are allowed", name, keys)
+		}
+	}
+	if err := CheckUsageLabels([]string{"team", "example.com/project"}); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestExpiredReportsStayInTheSums: what their jobs reserved is kept before they are deleted, once, also if the operator ends in between,
@@ -196,7 +238,9 @@ func TestALedgerDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
-func monthsOf(r *v1alpha1.JobReport) []string { return deletedReportOf(r, mpitest.Now).entry.Months() }
+func monthsOf(r *v1alpha1.JobReport) []string {
+	return new(ledger).deletedReportOf(r, mpitest.Now).entry.Months()
+}
 
 // TestDamagedLedgersAreSetAside: a ledger that cannot be read, such as one that was restored in part, is kept under another key, and new
 // sums are written.
@@ -391,7 +435,7 @@ func TestFailedMonthsAreNotCountedTwice(t *testing.T) {
 	l.eventHandler().OnDelete(long)
 	b.clock.Step(2 * time.Minute)
 	l.countGone(t.Context())
-	if err := l.write(t.Context(), "ns", []deletedReport{deletedReportOf(other, b.clock.Now())}); err != nil {
+	if err := l.write(t.Context(), "ns", []deletedReport{l.deletedReportOf(other, b.clock.Now())}); err != nil {
 		t.Fatal(err)
 	}
 	b.broken = ""
@@ -405,7 +449,7 @@ func TestWithoutRightToKeepSums(t *testing.T) {
 	for name, namespace := range map[string]string{"forbidden": "operator", "outside of the cluster": ""} {
 		b := newBooks(t, usedReport("a", 100, 40))
 		b.fails = func(string) error { return apierrors.NewForbidden(corev1.Resource("configmaps"), "x", nil) }
-		l := newLedger(b.api, b.api, namespace, b.clock)
+		l := newLedger(b.api, b.api, namespace, nil, b.clock)
 		lost := 0
 		if l != nil {
 			l.lost = func(reports int) { lost += reports }

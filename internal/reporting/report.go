@@ -101,6 +101,8 @@ type Options struct {
 	Limits Limits
 	// Namespace is the operator's, where sums of deleted reports are kept; empty: they are not.
 	Namespace string
+	// UsageLabels are the keys of the labels of jobs that are kept in the sums of deleted reports.
+	UsageLabels []string
 	// LogsLink is the template of the links to jobs' logs in a log store (report.ParseLogsLink); empty: reports have none.
 	LogsLink string
 	// JobLinks are the links of all jobs (report.ParseJobLinks); empty: reports have only those of their jobs.
@@ -177,7 +179,7 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 		return nil, fmt.Errorf("add reading of logs: %w", err)
 	}
 	r.Events = m.GetEventRecorderFor(mpi.StepSource) //nolint:staticcheck // as the reconciler's
-	if err := r.addLedger(m, options.Namespace, records); err != nil {
+	if err := r.addLedger(m, options.Namespace, options.UsageLabels, records); err != nil {
 		return nil, err
 	}
 	r.limiter = newReportLimiter(options.Limits, m.GetClient(), jobs.ReportDeleted)
@@ -198,8 +200,8 @@ func New(ctx context.Context, m manager.Manager, options Options) (*Reporter, er
 }
 
 // addLedger keeps what the jobs of deleted reports reserved.
-func (r *Reporter) addLedger(m manager.Manager, namespace string, records cache.Informer) error {
-	if r.ledger = newLedger(m.GetClient(), m.GetAPIReader(), namespace, r.clock); r.ledger == nil {
+func (r *Reporter) addLedger(m manager.Manager, namespace string, labels []string, records cache.Informer) error {
+	if r.ledger = newLedger(m.GetClient(), m.GetAPIReader(), namespace, labels, r.clock); r.ledger == nil {
 		return nil
 	}
 	r.ledger.lost = r.metrics.UsageLost

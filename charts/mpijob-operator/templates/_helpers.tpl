@@ -57,6 +57,7 @@ versions, but no kinds. */}}
   (list "max-report-bytes" $s.reports.bytesPerNamespace)
   (list "max-total-report-bytes" $s.reports.bytes)
   (list "max-log-bytes" $s.reports.logBytes)
+  (list "usage-labels" (join "," $s.reports.usageLabels))
   (list "logs-link" $s.logsLink)
   (list "job-links" (join " " $s.jobLinks))
   (list "log-bucket" $s.logBucket.name)
