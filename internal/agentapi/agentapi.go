@@ -64,6 +64,10 @@ const (
 	// evicted, preempted or deleted. It distinguishes this from a failure of the program for the podFailurePolicy of a batch Job: a
 	// program's own exit code of this value becomes 1, and Summary.ExitCode keeps it. If it is not set, the exit code is the program's.
 	EnvExitDisrupted = "MPI_AGENT_EXIT_DISRUPTED"
+	// EnvRestart is how often JobSet has started the job again, and EnvMaxRestarts how often it may: a launcher that was started again more
+	// often fails without running its command. JobSet counts the restarts of disrupted jobs, but does not limit them.
+	EnvRestart     = "MPI_AGENT_RESTART"
+	EnvMaxRestarts = "MPI_AGENT_MAX_RESTARTS"
 	// EnvHostfileFormat with the value FormatHydra makes the launcher's agent write a hostfile in the format of
 	// Hydra.
 	EnvHostfileFormat = "MPI_AGENT_HOSTFILE_FORMAT"

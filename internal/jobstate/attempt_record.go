@@ -110,7 +110,7 @@ func recordedDisruptions(seen Observed) []int32 {
 	}
 	slices.Sort(listed)
 	listed = slices.Compact(listed)
-	return listed[:min(len(listed), mostDisrupted)]
+	return listed[:min(len(listed), MostDisrupted)]
 }
 
 // activeSince returns the recorded time from which the deadline counts over several Jobs of the launcher, zero if there is none. Users can

@@ -135,8 +135,8 @@ func unforgiven(job mpi.Job, seen Observed) []int32 {
 	})
 }
 
-// mostDisrupted is how many disrupted attempts do not count. Any more do, so that no job is tried indefinitely.
-const mostDisrupted = 100
+// MostDisrupted is how many disrupted attempts do not count. Any more do, so that no job is tried indefinitely.
+const MostDisrupted = 100
 
 // disruptedAttempts returns the numbers of the attempts that do not count, in order: those that are recorded, and the current one if a pod
 // was disrupted since it started.
@@ -144,7 +144,7 @@ func disruptedAttempts(job mpi.Job, seen Observed) []int32 {
 	listed := recordedDisruptions(seen)
 	attempts := CountAttempts(job, seen)
 	switch {
-	case job.External, attempts.Number == 0, len(listed) >= mostDisrupted, slices.Contains(listed, attempts.Number):
+	case job.External, attempts.Number == 0, len(listed) >= MostDisrupted, slices.Contains(listed, attempts.Number):
 		return listed
 	case jobCondition(seen.Launcher, batchv1.JobComplete) != nil, HasFinished(seen.Launcher) && attempts.Exhausted(), !isDisrupted(seen):
 		return listed

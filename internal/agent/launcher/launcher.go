@@ -92,6 +92,9 @@ func Run(args, env []string, statusAddress string) int {
 		command: args, ranks: ranks.New(log, cgroup.Root), stderr: os.Stderr, folder: records.Folder(), expected: hostfile.Read(agentapi.Hostfile),
 		launchWatch: launchWatch{failedAt: map[string]time.Time{}, ended: map[string]time.Time{}, killed: map[string]bool{}},
 	}
+	if restarts, most := restartsLeft(env); restarts > most {
+		return s.refuse(restarts)
+	}
 	s.profiler = profile.New(s.ranks.LaunchOf)
 	processes, err := process.NewParent(s.ranks.Look)
 	if err == nil {

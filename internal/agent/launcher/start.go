@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 
 	"opendatahub.io/mpijob/internal/agent/environ"
 	"opendatahub.io/mpijob/internal/agent/hostfile"
@@ -54,6 +55,30 @@ func hydraEnv(env []string, list string) ([]string, error) {
 		}
 	}
 	return env, nil
+}
+
+// restartsLeft returns how often JobSet has started the job again, and how often it may; the same number without such a limit.
+func restartsLeft(env []string) (restarts, most int) {
+	restarts, err := strconv.Atoi(environ.Get(env, agentapi.EnvRestart))
+	if err != nil {
+		return 0, 0
+	}
+	if most, err = strconv.Atoi(environ.Get(env, agentapi.EnvMaxRestarts)); err != nil {
+		return restarts, restarts
+	}
+	return restarts, most
+}
+
+// refuse reports that the job was started again too often, and returns the exit code of a failed program: JobSet counts that.
+func (s *supervisor) refuse(restarts int) int {
+	const code = 1
+	summary := agentapi.Summary{
+		Role: agentapi.RoleLauncher, ExitCode: new(int32(code)),
+		Message: fmt.Sprintf("The job was started again %d times, mostly because its pods were evicted, preempted or drained, which is more often than it may be. Its command is not run again.", restarts),
+	}
+	fmt.Fprintln(s.stderr, "mpi-agent:", summary.Message)
+	records.WriteTermination(summary)
+	return code
 }
 
 // notStarted reports why the launcher's command could not be started, and returns a shell's exit code.

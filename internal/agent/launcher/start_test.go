@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -37,5 +38,36 @@ func TestHydraEnv(t *testing.T) {
 	}
 	if _, err := hydraEnv([]string{format}, filepath.Join(folder, "missing")); err == nil {
 		t.Error("no error without a list")
+	}
+}
+
+// TestRestartsAreLimited: a launcher that JobSet has started again more often than it may does not run its command, and fails with a code that
+// counts as a failure of the program.
+func TestRestartsAreLimited(t *testing.T) {
+	folder := t.TempDir()
+	termination, ran := filepath.Join(folder, "termination"), filepath.Join(folder, "ran")
+	t.Setenv(agentapi.EnvRun, folder)
+	t.Setenv(agentapi.EnvTermination, termination)
+	for name, test := range map[string]struct {
+		env     []string
+		refused bool
+	}{
+		"too often":       {[]string{agentapi.EnvRestart + "=104", agentapi.EnvMaxRestarts + "=103"}, true},
+		"as often":        {[]string{agentapi.EnvRestart + "=103", agentapi.EnvMaxRestarts + "=103"}, false},
+		"without a limit": {[]string{agentapi.EnvRestart + "=104"}, false},
+		"nonsense":        {[]string{agentapi.EnvRestart + "=104", agentapi.EnvMaxRestarts + "=x"}, false},
+		"no restarts":     {[]string{agentapi.EnvRestart + "=", agentapi.EnvMaxRestarts + "=0"}, false},
+		"none":            {nil, false},
+	} {
+		if restarts, most := restartsLeft(test.env); (restarts > most) != test.refused {
+			t.Errorf("%s: %d of %d restarts", name, restarts, most)
+		}
+	}
+	code := Run([]string{"touch", ran}, []string{agentapi.EnvRestart + "=104", agentapi.EnvMaxRestarts + "=103"}, "")
+	if _, err := os.Stat(ran); code != 1 || err == nil {
+		t.Errorf("it ends with %d, and has run its command: %t", code, err == nil)
+	}
+	if text, err := os.ReadFile(termination); err != nil || !strings.Contains(string(text), "started again 104 times") {
+		t.Errorf("it reports %s, %v", text, err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/agentapi"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/podspec"
 	"opendatahub.io/mpijob/internal/podstatus"
@@ -406,8 +407,9 @@ const (
 )
 
 // restart has JobSet start the whole job again after a failure as often as the job requests. Pods of the attempt before must be gone by
-// then: they have the same host names. Disruptions, which do not count, are restarted as the runtime sets if the job allows no restart,
-// and without a limit if it allows some: JobSet has only one counter. Call it when the parts of the JobSet are complete.
+// then: they have the same host names. Disruptions, which do not count, are restarted as the runtime sets if the job allows no restart.
+// If it allows some, the launcher's agent limits them, because JobSet has only one counter: without the agent they count. Call it when the
+// parts of the JobSet are complete.
 func restart(jobSet tree, job TrainJob) error {
 	limit, errs := mpi.ParseMaxRestarts(job.Annotations)
 	if len(errs) > 0 || limit == nil {
@@ -424,7 +426,7 @@ func restart(jobSet tree, job TrainJob) error {
 		is, _ := rule.(tree)
 		return is["name"] == ruleProgramFailed
 	})
-	if targets := jobsWithDisruptions(jobSet); len(targets) > 0 {
+	if targets := jobsWithDisruptions(jobSet); len(targets) > 0 && limitRestarts(jobSet, *limit+jobstate.MostDisrupted) {
 		rules = append(rules, tree{
 			"name": ruleDisrupted, "action": actionRestartUncounted,
 			"onJobFailureReasons": []any{batchv1.JobReasonPodFailurePolicy}, "targetReplicatedJobs": targets,
@@ -436,6 +438,33 @@ func restart(jobSet tree, job TrainJob) error {
 		delete(policy, "rules")
 	}
 	return nil
+}
+
+// limitRestarts has the launcher's agent fail if JobSet has started the job again more often than a number, and reports whether the agent
+// runs the launcher's command.
+func limitRestarts(jobSet tree, most int32) (limited bool) {
+	for _, part := range parts(jobSet) {
+		if !part.launches() {
+			continue
+		}
+		limited = true
+		// A user must not raise it.
+		env, _ := part.container["env"].([]any)
+		env = slices.DeleteFunc(env, func(have any) bool {
+			is, _ := have.(tree)
+			return is["name"] == agentapi.EnvRestart || is["name"] == agentapi.EnvMaxRestarts
+		})
+		part.container["env"] = append(env,
+			tree{"name": agentapi.EnvRestart, "valueFrom": tree{"fieldRef": tree{"fieldPath": "metadata.labels['" + labelRestart + "']"}}},
+			tree{"name": agentapi.EnvMaxRestarts, "value": strconv.Itoa(int(most))})
+	}
+	return limited
+}
+
+// launches reports whether the container that Trainer wires has the agent run the launcher's command.
+func (p jobPart) launches() bool {
+	command, _ := p.container["command"].([]any)
+	return len(command) > 1 && command[0] == agentapi.Binary && command[1] == "launch"
 }
 
 // endFailedProgram has a failurePolicy end the job if its program failed. A JobSet without a policy ends by itself.
@@ -486,14 +515,13 @@ func (p jobPart) isDisruption(rule batchv1.PodFailurePolicyRule) bool {
 // reportsDisruptions reports whether the container that Trainer wires ends with exitDisrupted only if the job was disrupted: the agent runs
 // its command and has this code. Any program may end with it.
 func (p jobPart) reportsDisruptions() bool {
-	command, _ := p.container["command"].([]any)
 	code := ""
 	for _, variable := range list(p.container, "env") {
 		if variable["name"] == agentapi.EnvExitDisrupted {
 			code, _ = variable["value"].(string)
 		}
 	}
-	return len(command) > 1 && command[0] == agentapi.Binary && command[1] == "launch" && code == strconv.Itoa(exitDisrupted)
+	return p.launches() && code == strconv.Itoa(exitDisrupted)
 }
 
 // connect gives launcher and workers the keys of data connections as variables, before what they take from elsewhere.

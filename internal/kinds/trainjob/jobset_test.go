@@ -3,6 +3,7 @@ package trainjob_test
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -163,7 +164,8 @@ func TestWireRestarts(t *testing.T) {
 		"with exit codes of another container":         {retries: "1", pods: "[{action: FailJob, onExitCodes: {containerName: other, operator: In, values: [75]}}]", want: counted},
 		"with other conditions":                        {retries: "1", pods: "[{action: FailJob, onPodConditions: [{type: ConfigIssue}]}]", want: counted},
 		"with disrupted pods that are replaced by Job": {retries: "1", pods: "[{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]", want: counted},
-		"with disrupted pods alone":                    {retries: "1", pods: "[{action: FailJob, onPodConditions: [{type: DisruptionTarget}]}]", container: "{command: null}", want: uncounted},
+		"with disrupted pods alone":                    {retries: "1", pods: "[{action: FailJob, onPodConditions: [{type: DisruptionTarget}]}]", container: "{command: null}", want: counted},
+		"with disrupted pods alone, under the agent":   {retries: "1", pods: "[{action: FailJob, onPodConditions: [{type: DisruptionTarget}]}]", want: uncounted},
 		"the agent runs its command":                   {retries: "1", pods: disrupted, container: "{command: [/opt/mpi-agent/mpi-agent, launch, --, pi], env: [" + code + "]}", want: uncounted},
 		"the agent has no code":                        {retries: "1", pods: disrupted, container: "{}", want: counted},
 		"the agent has another code":                   {retries: "1", pods: disrupted, container: "{env: [{name: MPI_AGENT_EXIT_DISRUPTED, value: '76'}]}", want: counted},
@@ -206,6 +208,13 @@ func TestWireRestarts(t *testing.T) {
 			}
 			if diff := cmp.Diff(want, policyOf(jobSet)); diff != "" {
 				t.Errorf("want -, got +\n%s", diff)
+			}
+			// What JobSet does not limit, the launcher's agent does, whatever the user sets.
+			if isLimited, uncounted := strings.Contains(text(t, jobSet), "name: MPI_AGENT_RESTART\n"), strings.Contains(test.want, "IgnoreMaxRestarts"); isLimited != uncounted {
+				t.Errorf("the agent limits restarts: %t, want %t:\n%s", isLimited, uncounted, text(t, jobSet))
+			}
+			if limit := regexp.MustCompile(`name: MPI_AGENT_MAX_RESTARTS\n +value: "(\d+)"`).FindStringSubmatch(text(t, jobSet)); limit != nil && limit[1] != "10"+test.retries {
+				t.Errorf("the limit is %v", limit)
 			}
 			applied := tree(t, wired)
 			trainjob.Keep(applied, jobSet, false)
