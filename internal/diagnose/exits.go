@@ -82,8 +82,7 @@ func (p *input) rankEnd() *Finding {
 	words := p.words(figures)
 	if launcher := p.Launcher(); len(words) == 0 && launcher != nil && code == codes.ApplicationFailed {
 		words = facts.LastLinesOf(*launcher, figures["rank"])
-		own := slices.DeleteFunc(slices.Clone(loglines.ProgramLines(launcher.Log.Lines)), saidByMPICH.MatchString)
-		figures["placeText"] = cmp.Or(figures["placeText"], lastLineText("the output ends with", own))
+		figures["placeText"] = cmp.Or(figures["placeText"], outputEnd(*launcher))
 	}
 	evidence = append(evidence, words...)
 	f := p.find(code, []facts.Pod{*host}, p.ended(*host, figures), evidence...)
@@ -95,6 +94,11 @@ func (p *input) rankEnd() *Finding {
 		f.Remedies = append(f.Remedies, codes.SilentPython)
 	}
 	return &f
+}
+
+// outputEnd quotes the last line that a program printed, for a summary.
+func outputEnd(pod facts.Pod) string {
+	return lastLineText("the output ends with", slices.DeleteFunc(slices.Clone(loglines.ProgramLines(pod.Log.Lines)), saidByMPICH.MatchString))
 }
 
 // rankName names a rank with its program, such as "rank 1 (python3)". The program of a rank that was not observed is unknown.
@@ -196,6 +200,9 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 	if figures["errorText"] == "" {
 		first, _ := p.FirstRank()
 		evidence = append(evidence, facts.LastLinesOf(pod, failedRank(figures, first))...)
+		if entry.Summary == codes.Lookup(codes.ApplicationFailed).Summary && figures["placeText"] == "" && p.startedRanks(figures) {
+			figures["placeText"] = outputEnd(pod)
+		}
 	}
 	f := p.findAs(p.launcherSaid(entry, pod, figures), []facts.Pod{pod}, p.ended(pod, figures), evidence...)
 	f.ExitCode = &exit

@@ -38,6 +38,10 @@ func volumes(p *input) []Finding {
 			entry, figures["source"], figures["message"], figures["first"] = codes.RemoteMountFailed, remote.source, remote.why, remote.remedy
 		case absent != "":
 			entry, figures["missing"] = codes.Lookup(codes.MissingReference), absent
+			if key := missingKey.FindStringSubmatch(absent); key != nil {
+				// The object exists.
+				entry, figures["object"], figures["name"], figures["reference"] = codes.ReferenceWithoutKey, strings.ToLower(key[2]), key[3], p.field(pod.Role)+".spec.volumes"
+			}
 		case strings.Contains(event.Message, "Multi-Attach"):
 			figures["message"] = "it can be used on one node at a time, and another node uses it."
 			figures["first"] = "Use a claim with access mode ReadWriteMany, or keep all pods on one node."

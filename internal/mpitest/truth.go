@@ -93,9 +93,9 @@ func firstRemedy(f v1alpha1.Finding) string {
 		return ""
 	}
 	remedy := f.Remedies[0]
-	text := remedy.Text + "\n" + remedy.Action
+	parts := []string{remedy.Text, remedy.Action}
 	for _, change := range remedy.Changes {
-		text += "\n" + change.Field
+		parts = append(parts, change.Field)
 	}
-	return text
+	return strings.Join(parts, "\n")
 }

@@ -168,7 +168,8 @@ func breakNode(m *mutant, r *rand.Rand) {
 	}}}}
 	m.what = "anti-affinity of more pods than nodes"
 	m.waits(codes.NoMatchingNode, "anti-affinity")
-	m.truth.Codes = append(m.truth.Codes, codes.GangNeverFits)
+	// It is the launcher that has no room beside the workers, or the workers beside it.
+	m.truth.Codes = append(m.truth.Codes, codes.GangNeverFits, codes.Unschedulable)
 	m.advises("anti-affinity")
 }
 

@@ -32,7 +32,7 @@ func breakByException(m *mutant, r *rand.Rand) {
 		[]string{"assert comm.Get_size() == 64, 'expected 64 " + name + "'", "", "AssertionError", "expected 64 " + name},
 		[]string{"import " + module, "Install", "No module named", strings.Split(module, ".")[0]},
 		[]string{"open('/data/" + name + ".npz')", "/data/" + name + ".npz", "/data/" + name + ".npz"},
-		[]string{"open('/etc/" + name + "', 'w')", "/etc", "/etc/" + name, "ermission"},
+		[]string{"open('/etc/" + name + "', 'w')", "may write to", "/etc/" + name, "ermission"},
 		[]string{"print(os.environ['" + upper + "'])", upper, upper},
 		[]string{"json.loads('{" + name + "}')", "", "JSONDecodeError"},
 		[]string{"int('" + name + "')", "", "invalid literal", name},

@@ -77,14 +77,17 @@ func AbortWithZero(lines []string) (rank, line string) {
 	return "", ""
 }
 
-// Aborted returns the line in which MPI reports that a rank has called MPI_Abort; "" if there is none.
+// abortedMore is where Open MPI reports that further ranks have called MPI_Abort.
+var abortedMore = regexp.MustCompile(`more process(?:es)? (?:has|have)? ?sent help message help-mpi-api\.txt / mpi-abort`)
+
+// Aborted returns the line in which MPI reports that a rank has called MPI_Abort, perhaps with others; "" if there is none.
 func Aborted(lines []string, rank string) string {
 	for _, line := range lines {
 		found := abortedIn.FindStringSubmatch(line)
 		if by := abortedWith.FindStringSubmatch(line); by != nil {
 			found = by[1:]
 		}
-		if found != nil && found[1] == rank {
+		if found != nil && found[1] == rank || abortedMore.MatchString(line) {
 			return strings.TrimRight(line, " \r")
 		}
 	}

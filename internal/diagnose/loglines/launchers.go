@@ -43,7 +43,7 @@ func hydraText(lines []string) *ErrorLine {
 }
 
 // hydraConsequence are errors of Hydra that follow from the end of a process, and what is no error.
-var hydraConsequence = regexp.MustCompile(`callback returned error|assert \(!closed\) failed|[Ss]ending |Press Ctrl-C|Timeout set to|Launch arguments|error waiting for completion|process manager|forcing cleanup|unable to write data to proxy|unable to send signal|(?:write|read|connect|accept) error`)
+var hydraConsequence = regexp.MustCompile(`callback returned error|assert \(!closed\) failed|[Ss]ending |Press Ctrl-C|Timeout set to|Launch arguments|error waiting for completion|process manager|forcing cleanup|unable to write data to proxy|unable to send signal|(?:write|read|connect|accept) error|[Dd]ownstream from host|other downstreams`)
 
 var (
 	// timeLimit is what launchers print when their time limit is over: Hydra (mpiexec/pmiserv_cb.c), and Open MPI (help-orterun.txt,

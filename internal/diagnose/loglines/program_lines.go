@@ -16,7 +16,7 @@ func ProgramLines(lines []string) []string {
 		end = len(lines)
 	}
 	own := slices.DeleteFunc(slices.Clone(lines[:end]), func(line string) bool {
-		return LauncherWords.MatchString(line) || hydraLine.MatchString(line)
+		return LauncherWords.MatchString(line) || hydraLine.MatchString(line) || internalError.MatchString(line)
 	})
 	if !slices.ContainsFunc(own, hasText) {
 		return lines
