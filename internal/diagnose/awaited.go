@@ -38,7 +38,7 @@ func (p *input) nameChild(text string, launcher facts.Pod, figures map[string]st
 		figures["rank"] = waiting[0]
 	}
 	error := map[string]string{"rank": figures["rank"]}
-	words := addError(launcher, found, error)
+	words := p.addError(launcher, found, error)
 	for _, name := range []string{"errorText", "wholeError", "causeText", "placeText", "ownSource", "raisedIn"} {
 		figures[name] = error[name]
 	}
