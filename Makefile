@@ -110,7 +110,7 @@ dashboard-deploy: dashboard-image $(BIN)/cluster ## Install the dashboard on the
 
 web/dist/app/index.html: web/node_modules/.package-lock.json $(shell git ls-files web/src web/public web/index.html web/package.json web/tsconfig.json web/vite.config.js web/vite.remote.config.js)
 	@echo "dashboard: building the pages"
-	@cd web && npm run --silent build -- --logLevel warn
+	@cd web && { npm run --silent build -- --logLevel warn || { rm -f dist/app/index.html; exit 1; }; }
 
 web/node_modules/.package-lock.json: web/package-lock.json
 	@reason=$$(hack/node.sh) || { echo "dashboard: $$reason"; exit 1; }
@@ -215,6 +215,7 @@ vulnerabilities: $(BIN)/govulncheck ## Look for known vulnerabilities in the pro
 
 .PHONY: dashboard-test
 dashboard-test: dashboard $(BIN)/cluster $(BIN)/gotestsum ## Test the dashboard's server and, in Chromium, its pages; SCREENSHOTS is a folder for screenshots, RETRY=0 repeats none that fails.
+	@cd web && npm run --silent test
 	@CHROMIUM="$$(web/test/chromium.sh)" KUBEBUILDER_ASSETS="$$(cluster binaries)" \
 	  gotestsum --format standard-quiet $(if $(filter-out 0,$(RETRY)),--rerun-fails=$(RETRY) --rerun-fails-max-failures=3) --packages ./internal/dashboard -- -count=1 -timeout 25m
 

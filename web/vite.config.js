@@ -8,7 +8,7 @@ import {defineConfig} from 'vite';
 export const compress = (out) => ({
   name: 'compress',
   apply: 'build',
-  closeBundle() {
+  writeBundle() {
     const folder = join(out, 'assets');
     for (const name of readdirSync(folder)) {
       if (/\.(js|css|svg)$/.test(name)) {
@@ -18,6 +18,52 @@ export const compress = (out) => ({
     }
   },
 });
+
+/** The package react-router exports its development build under every condition; this takes the other one beside it. */
+export const production = {
+  name: 'production',
+  enforce: 'pre',
+  apply: 'build',
+  async resolveId(source, importer, options) {
+    if (!/^react-router(\/|$)/.test(source)) return null;
+    const found = await this.resolve(source, importer, {...options, skipSelf: true});
+    if (!found?.id.includes('/react-router/dist/development/')) return found;
+    return {...found, id: found.id.replace('/dist/development/', '/dist/production/')};
+  },
+};
+
+/** Fails a build that contains the development build of a package. */
+export const refuseDevelopment = {
+  name: 'refuse-development',
+  apply: 'build',
+  generateBundle(_, bundle) {
+    const found = Object.values(bundle).flatMap((chunk) => Object.keys(chunk.modules ?? {})).filter((id) => /[/.]development[/.]/.test(id.replace(/.*\/node_modules\//, '')));
+    if (found.length > 0) this.error(`a development build is in the bundle: ${[...new Set(found)].join(', ')}`);
+  },
+};
+
+/** react-router asks whether React has these functions of React 19, and does without them. */
+const isExpected = (message) => /IMPORT_IS_UNDEFINED.*Import `(use|useOptimistic)` .*loadShare__react__.*\/react-router\/dist\//s.test(message);
+
+/** Returns a plugin that fails a build that warns. */
+export const refuseWarnings = () => {
+  let count = 0;
+  return {
+    name: 'refuse-warnings',
+    apply: 'build',
+    configResolved({logger}) {
+      const {warn} = logger;
+      logger.warn = (message, options) => {
+        if (isExpected(message)) return;
+        count++;
+        warn.call(logger, message, options);
+      };
+    },
+    closeBundle() {
+      if (count > 0) throw new Error(`${count} ${count === 1 ? 'warning' : 'warnings'} (above); a build must not warn`);
+    },
+  };
+};
 
 /** The settings of a build into a folder. */
 export const build = (outDir) => ({
@@ -32,6 +78,6 @@ export const build = (outDir) => ({
 export default defineConfig({
   // Relative to <base href>, which the server sets.
   base: './',
-  plugins: [react(), compress('dist/app')],
+  plugins: [production, react(), refuseDevelopment, refuseWarnings(), compress('dist/app')],
   build: build('dist/app'),
 });

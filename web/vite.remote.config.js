@@ -1,7 +1,7 @@
 import {federation} from '@module-federation/vite';
 import react from '@vitejs/plugin-react';
 import {defineConfig} from 'vite';
-import {build, compress} from './vite.config.js';
+import {build, compress, production, refuseDevelopment, refuseWarnings} from './vite.config.js';
 
 /** What a host page and the pages share; there is one of each, and that of the host if it has a suitable version. */
 export const shared = Object.fromEntries(
@@ -12,6 +12,6 @@ export const shared = Object.fromEntries(
 export default defineConfig({
   base: './',
   publicDir: false,
-  plugins: [react(), federation({name: 'trainingJobs', filename: 'remoteEntry.js', exposes: {'./App': './src/remote.tsx'}, shared, dts: false}), compress('dist/app/remote')],
+  plugins: [production, react(), federation({name: 'trainingJobs', filename: 'remoteEntry.js', exposes: {'./App': './src/remote.tsx'}, shared, dts: false}), refuseDevelopment, refuseWarnings(), compress('dist/app/remote')],
   build: {...build('dist/app/remote'), rolldownOptions: {input: 'src/remote.tsx'}},
 });

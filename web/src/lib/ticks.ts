@@ -5,10 +5,12 @@ export interface Axis {
   ticks: number[];
 }
 
+/** Returns the number of the first and of the last multiple of a step in a range. */
+const numbersOf = (from: number, to: number, step: number, offset: number): [number, number] => [Math.ceil((from + offset) / step - 1e-9), Math.floor((to + offset) / step + 1e-9)];
+
 const multiples = (from: number, to: number, step: number, offset = 0): number[] => {
   const all: number[] = [];
-  const first = Math.ceil((from + offset) / step - 1e-9);
-  const last = Math.floor((to + offset) / step + 1e-9);
+  const [first, last] = numbersOf(from, to, step, offset);
   for (let n = first; n <= last; n++) all.push(n * step - offset + 0); // not -0
   return all;
 };
@@ -29,15 +31,15 @@ export function valueAxis(from: number, to: number, count: number, isBinary = fa
   return {...axis, ticks: multiples(axis.from, axis.to, step)};
 }
 
-/** Returns the marks of the longest step of at most so many; with the step before if they are fewer than two. */
+/** Returns the marks of the shortest step that has at most so many; with the step before if they are fewer than two. */
 function marksOf(from: number, to: number, steps: number[], most: number, offset = 0): number[] {
-  let before: number[] | undefined;
-  for (const step of steps) {
-    const marks = multiples(from, to, step, offset);
-    if (marks.length <= most) return marks.length > 1 ? marks : (before ?? [from, to]);
-    before = marks;
-  }
-  return before ?? [from, to];
+  const countOf = (step: number): number => {
+    const [first, last] = numbersOf(from, to, step, offset);
+    return last - first + 1;
+  };
+  const index = steps.findIndex((step) => countOf(step) <= most);
+  for (const step of [steps[index], steps[index - 1]]) if (step && countOf(step) > 1) return multiples(from, to, step, offset);
+  return [from, to];
 }
 
 /** Returns an axis from one place to another, with about so many marks at round numbers, and at least two. */
@@ -51,7 +53,7 @@ export function placeAxis(from: number, to: number, most: number): Axis {
 const minute = 60;
 const hour = 60 * minute;
 const day = 24 * hour;
-const timeSteps = [1, 2, 5, 10, 15, 30, minute, 2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 7 * day, 14 * day, 28 * day];
+const timeSteps = [1, 2, 5, 10, 15, 30, minute, 2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 7 * day, 14 * day, 28 * day, 56 * day, 112 * day, 224 * day, 448 * day, 896 * day];
 
 /** Returns an axis from one time to another, in seconds since 1970, with about so many marks at round times, and at least two. */
 export function timeAxis(from: number, to: number, most: number): Axis {
