@@ -3,6 +3,7 @@ package mpi
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"path"
 	"regexp"
 	"slices"
@@ -110,7 +111,7 @@ func warnWords(words []string, at *field.Path) (warnings []string) {
 	if joined, meant := JoinedOptions(words); joined != "" {
 		warnings = append(warnings, fmt.Sprintf("%s: %q is one word, which MPI takes as one option: write each option, value and program as a word of its own, as in %q", at, phrase.Cut(joined, maxShownName), meant))
 	}
-	if !slices.Contains(Launchers, path.Base(words[0])) || slices.ContainsFunc(words, isShell) {
+	if !startsRanks(words) || slices.ContainsFunc(words, isShell) {
 		return warnings
 	}
 	for _, word := range words {
@@ -126,6 +127,8 @@ func warnWords(words []string, at *field.Path) (warnings []string) {
 func warnScript(script string, at *field.Path) (warnings []string) {
 	if background.MatchString(script) {
 		warnings = append(warnings, fmt.Sprintf("%s: the last command of the script runs in the background, so that the script and with it the job end at once: remove the &, or end the script with wait", at))
+	} else if !IsAwaited(script) {
+		warnings = append(warnings, fmt.Sprintf("%s: MPI runs in the background, and nothing in the script waits for it, so that the job ends as soon as the other commands: remove the &, or end the script with wait", at))
 	}
 	if program := BreaksPipe(script); program != "" {
 		return append(warnings, fmt.Sprintf("%s: %s closes the pipe when it has read enough, which ends MPI and all ranks, and the job counts as succeeded: remove %[2]s, and see the first lines by kubectl logs", at, program))
@@ -255,8 +258,21 @@ func warnDNS(pod corev1.PodSpec, at *field.Path) []string {
 	if pod.HostNetwork || pod.DNSPolicy != corev1.DNSDefault && pod.DNSPolicy != corev1.DNSNone {
 		return nil
 	}
+	if pod.DNSPolicy == corev1.DNSNone && pod.DNSConfig != nil && slices.ContainsFunc(pod.DNSConfig.Nameservers, mayBeOfCluster) {
+		return nil
+	}
 	return []string{fmt.Sprintf("%s: %q: with the name servers of the node instead of those of the cluster, the pods of the job do not find each other; remove it, or set the cluster's in dnsConfig", at.Child("dnsPolicy"), pod.DNSPolicy)}
 }
+
+// mayBeOfCluster reports whether the address of a name server may be that of the cluster's DNS, which is in a private network, unlike public
+// name servers.
+func mayBeOfCluster(server string) bool {
+	address, err := netip.ParseAddr(server)
+	return err == nil && (address.IsPrivate() || address.IsLinkLocalUnicast() || sharedNetwork.Contains(address))
+}
+
+// sharedNetwork is the shared address space of RFC 6598, in which some clusters have their services.
+var sharedNetwork = netip.MustParsePrefix("100.64.0.0/10")
 
 // warnLauncher returns the warnings about the command of the launcher.
 func warnLauncher(j Job) []string {

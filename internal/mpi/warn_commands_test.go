@@ -33,6 +33,23 @@ func TestWarnLauncher(t *testing.T) {
 		"torchrun":                               {[]string{"torchrun", "--nproc-per-node", "2", "train.py"}, "torchrun runs once"},
 		"in the background":                      {shell("mpirun train &\n"), "spec.command: the last command of the script runs in the background"},
 		"in the background, and waited for":      {shell("mpirun train &\nwait"), ""},
+		"in the background, and then a text":     {shell("set -e\nmpirun -n 2 train > log 2>&1 &\necho started\n"), "spec.command: MPI runs in the background, and nothing in the script waits for it"},
+		"in the background, in a line":           {shell("mpirun train & echo started"), "MPI runs in the background"},
+		"a pipe in the background":               {shell("set -o pipefail; mpirun train | tee log & date"), "MPI runs in the background"},
+		"in the background, with a comment":      {shell("mpirun train &\n# wait\necho started"), "MPI runs in the background"},
+		"in the background, and awaited later":   {shell("mpirun train &\npid=1\necho started\nwait"), ""},
+		"in the background, and awaited by PID":  {shell("mpirun train &\ntail --pid=$! -f log"), ""},
+		"in the background, and watched":         {shell("mpirun train &\nwhile kill -0 $!; do nvidia-smi; done"), ""},
+		"a server beside it":                     {shell("mpirun server & mpirun client"), ""},
+		"both outputs in a file":                 {shell("mpirun train &> log\necho done"), ""},
+		"an error output in a file":              {shell("mpirun train 2>&1\necho done >& log"), ""},
+		"another command in the background":      {shell("monitor &\nmpirun train\necho done"), ""},
+		"a variable under time":                  {[]string{"/usr/bin/time", "-v", "mpirun", "-np", "$RANKS", "train"}, `spec.command: "$RANKS" is not expanded`},
+		"a variable under env":                   {[]string{"env", "OMP_NUM_THREADS=1", "mpirun", "train", "$DATA"}, "write $(DATA)"},
+		"a variable under stdbuf":                {[]string{"stdbuf", "-oL", "mpirun", "train", "${DATA}"}, "write $(DATA)"},
+		"a variable under nice":                  {[]string{"nice", "mpiexec", "train", "$DATA"}, "write $(DATA)"},
+		"a variable under time and a shell":      {[]string{"time", "bash", "-c", "mpirun train $DATA"}, ""},
+		"a variable under another program":       {[]string{"env", "awk", "{print $NF}"}, ""},
 		"two commands":                           {shell("mpirun train && mpirun evaluate"), ""},
 		"a pipe":                                 {shell("mpirun train 2>&1 | tee /results/log"), "spec.command: the exit code of MPI is lost in the pipe"},
 		"a pipe over two lines":                  {shell("mpirun -np 4 \\\n  train | tee log"), "the exit code of MPI is lost"},
@@ -108,6 +125,16 @@ func TestWarnDNS(t *testing.T) {
 		})
 		if got := strings.Join(mpi.Warnings(job), "\n"); strings.Contains(got, "worker.spec.dnsPolicy") != warns {
 			t.Errorf("%q: warns %q", policy, got)
+		}
+	}
+	for servers, warns := range map[string]bool{"10.96.0.10": false, "fd00:10::a": false, "169.254.20.10": false, "100.64.0.10": false, "8.8.8.8": true, "8.8.8.8 172.30.0.10": false, "": true, "dns": true} {
+		job := mpitest.Job(2, func(j *mpi.Job) {
+			j.Fields.LauncherTemplate, j.Fields.WorkerTemplate = field.NewPath("launcher"), field.NewPath("worker")
+			j.Workers.Template.Spec.DNSPolicy = corev1.DNSNone
+			j.Workers.Template.Spec.DNSConfig = &corev1.PodDNSConfig{Nameservers: strings.Fields(servers)}
+		})
+		if got := strings.Join(mpi.Warnings(job), "\n"); strings.Contains(got, "worker.spec.dnsPolicy") != warns {
+			t.Errorf("name servers %q: warns %q", servers, got)
 		}
 	}
 }

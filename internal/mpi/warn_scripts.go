@@ -96,3 +96,36 @@ func BreaksPipe(command string) (program string) {
 
 // closesPipe matches a pipe into a program that ends before its input does.
 var closesPipe = regexp.MustCompile(`[^|]\|&?\s*(head|grep\s+(?:-\w+\s+)*-\w*[qm])`)
+
+// wrappers are programs that run the command in their arguments, as it is.
+var wrappers = []string{"time", "env", "stdbuf", "nice", "ionice", "nohup", "timeout", "setsid", "numactl", "taskset", "tini", "dumb-init"}
+
+// startsRanks reports whether the words of a command call a launcher of MPI, also by a program such as time.
+func startsRanks(words []string) bool {
+	isLauncher := func(word string) bool { return slices.Contains(Launchers, path.Base(word)) }
+	return isLauncher(words[0]) || slices.Contains(wrappers, path.Base(words[0])) && slices.ContainsFunc(words[1:], isLauncher)
+}
+
+var (
+	comment = regexp.MustCompile(`(?m)(^|\s)#.*$`)
+	// commandEnd is what ends a list of commands in a pipe.
+	commandEnd = regexp.MustCompile(`\n|;|&&|\|\||[^&<>]&(?:[^&>]|$)`)
+	// inBackground is the end of a command that runs in the background.
+	inBackground = regexp.MustCompile(`^[^&]&[^&]?$`)
+	// awaits is what waits for commands in the background, or for a time.
+	awaits = regexp.MustCompile(`(?:^|[\s;&|(])(?:wait|fg|while|until|sleep|tail)(?:\s|;|$)|\$!`)
+)
+
+// IsAwaited reports whether a script waits for the launcher of MPI that it calls, or may do so: it is not in the background, or something
+// after it waits or calls MPI, too.
+func IsAwaited(script string) bool {
+	text := comment.ReplaceAllString(quotes.ReplaceAllString(strings.ReplaceAll(script, "\\\n", " "), ""), "$1")
+	started := startsMPI.FindAllStringIndex(text, -1)
+	if len(started) == 0 {
+		return true
+	}
+	// The commands before the last one may be for its time only.
+	rest := text[started[len(started)-1][1]:]
+	end := commandEnd.FindStringIndex(rest)
+	return end == nil || !inBackground.MatchString(rest[end[0]:end[1]]) || awaits.MatchString(rest[end[1]-1:])
+}
