@@ -229,11 +229,11 @@ WRONG = {
         "mpi_implementation: 'MyMPI' is not allowed; use one of OpenMPI, Intel, MPICH",
     ),
     "memory": (
-        {"resources": ResourceRequirements(memory="16 GB")},
-        "resources.memory: '16 GB' is not allowed; use a quantity above 0 such as '16Gi'",
+        {"resources": {"memory": "16 GB"}},
+        "resources.memory: '16 GB' is not allowed; use '16Gi'",
     ),
     "memory in bytes": (
-        {"resources": ResourceRequirements(memory=64)},
+        {"resources": {"memory": 64}},
         "resources.memory: 64 is 64 bytes; use a unit, such as '16Gi'",
     ),
     "memory in bytes as text": (
@@ -256,14 +256,6 @@ WRONG = {
         {"resources": {"rdma/hca": 0.5}},
         "resources.rdma/hca: 0.5 is not allowed; devices are whole, such as 1",
     ),
-    "other resources as list": (
-        {"resources": ResourceRequirements(other=["rdma/hca"])},  # type: ignore[arg-type]
-        "resources.other: ['rdma/hca'] is not allowed; use a mapping, such as {'rdma/hca': 1}",
-    ),
-    "name of a GPU": (
-        {"resources": ResourceRequirements(gpu=1, gpu_resource="nvidia")},
-        "resources.gpu_resource: 'nvidia' is not the name of a device; use one such as 'nvidia.com/gpu'",
-    ),
     "resource that is none": (
         {"resources": {"cpus": 4}},
         "resources: 'cpus' is not the name of a resource; use cpu, memory, gpu, ephemeral-storage, or a name with a "
@@ -279,7 +271,10 @@ WRONG = {
         "resources: 4 is not the name of a resource; use cpu, memory, gpu, ephemeral-storage, or a name with a domain, "
         "such as 'nvidia.com/gpu'",
     ),
-    "gpu": ({"resources": {"nvidia.com/gpu": "1.5"}}, "resources.gpu: '1.5' is not allowed; use 0 or more"),
+    "gpu": (
+        {"resources": {"nvidia.com/gpu": "1.5"}},
+        "resources.gpu: '1.5' is not allowed; use a whole number, 0 or more",
+    ),
     "env": ({"env": {"SEED": 7}}, "env['SEED']: 7 is not allowed; use text, such as '7'"),
     "variable": (
         {"env": {"a b": "7"}},
@@ -454,7 +449,7 @@ WRONG = {
         "'mpirun --wdir /app python train.py'",
     ),
     "relative folder": ({"workdir": "app"}, "workdir: 'app' is not allowed; use an absolute path, such as '/app'"),
-    "shared memory": ({"shm": "8 GB"}, "shm: '8 GB' is not allowed; use a quantity above 0 such as '16Gi'"),
+    "shared memory": ({"shm": "8 GB"}, "shm: '8 GB' is not allowed; use '8Gi'"),
     "results": (
         {"output_dir": "results"},
         "output_dir: 'results' is not allowed; use a claim and an absolute path, such as 'results:/results'",
@@ -871,6 +866,76 @@ def test_a_namespace_that_none_can_have_is_told(namespace: Any) -> None:
 def test_resources_of_all_kinds_are_taken() -> None:
     resources = {"cpu": 4, "gpu": 1, "ephemeral-storage": "1Gi", "hugepages-2Mi": "64Mi", "rdma/hca": 1}
     MPIJob("train", resources=resources, **GOOD)
+
+
+@pytest.mark.parametrize(
+    ("options", "messages"),
+    [
+        (
+            {"cpu": -1, "memory": "64GB", "gpu": 0.5},
+            (
+                "cpu: -1 is not allowed; use a quantity above 0 such as 4 or '500m'",
+                "memory: '64GB' is not allowed; use '64Gi'",
+                "gpu: 0.5 is not allowed; use a whole number, 0 or more",
+            ),
+        ),
+        ({"memory": 64}, ("memory: 64 is 64 bytes; use a unit, such as '16Gi'",)),
+        ({"memory": "2.5 tib"}, ("memory: '2.5 tib' is not allowed; use '2.5Ti'",)),
+        ({"gpu": -2}, ("gpu: -2 is not allowed; use a whole number, 0 or more",)),
+        ({"gpu": True}, ("gpu: True is not allowed; use a whole number, 0 or more",)),
+        (
+            {"gpu": 1, "gpu_resource": "nvidia"},
+            ("gpu_resource: 'nvidia' is not the name of a device; use one such as 'nvidia.com/gpu'",),
+        ),
+        (
+            {"cpu": 0, "other": ["rdma/hca"]},
+            (
+                "other: ['rdma/hca'] is not allowed; use a mapping, such as {'rdma/hca': 1}",
+                "cpu: 0 is not allowed; use a quantity above 0 such as 4 or '500m'",
+            ),
+        ),
+        ({"other": {"rdma/hca": 0.5}}, ("rdma/hca: 0.5 is not allowed; devices are whole, such as 1",)),
+        (
+            {"other": {"cores": 1}},
+            (
+                "other: 'cores' is not the name of a resource; use cpu, memory, gpu, ephemeral-storage, or a name with "
+                "a domain, such as 'nvidia.com/gpu'",
+            ),
+        ),
+    ],
+)
+def test_resources_are_checked_when_they_are_made(options: dict[str, Any], messages: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidJobError) as error:
+        ResourceRequirements(**options)
+    assert tuple(str(problem) for problem in error.value.problems) == messages
+
+
+def test_resources_of_a_mapping_are_checked_with_the_job() -> None:
+    with pytest.raises(InvalidJobError) as error:
+        MPIJob("train", image="x", command="x", workers=10**9, resources={"cpu": -1, "gpu": "0.5"})
+    assert [str(problem) for problem in error.value.problems] == [
+        "workers: 1000000000 is not allowed; use 1 to 5296",
+        "resources.cpu: -1 is not allowed; use a quantity above 0 such as 4 or '500m'",
+        "resources.gpu: '0.5' is not allowed; use a whole number, 0 or more",
+    ]
+    with pytest.raises(InvalidJobError, match=r"gpu: '0\.5' is not allowed"):
+        ResourceRequirements.from_mapping({"gpu": "0.5"})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": 5297}, "workers: 5297 is not allowed; use 1 to 5296"),
+        ({"slots_per_worker": 2**31}, "slots_per_worker: 2147483648 is not allowed; use 1 to 2147483647"),
+        ({"retries": 2**31}, "retries: 2147483648 is not allowed; use 0 to 2147483647"),
+        ({"run_as_user": 2**31}, "run_as_user: 2147483648 is not allowed; use 1 to 2147483647"),
+    ],
+)
+def test_numbers_that_no_job_can_have_are_told(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidJobError) as error:
+        MPIJob("train", image="x", command="x", **options)
+    assert str(error.value) == message
+    MPIJob("train", image="x", command="x", workers=5296)
 
 
 def test_a_name_has_room_for_its_workers() -> None:

@@ -16,6 +16,8 @@ from openshift_ai_sdk.training._command import LaunchOptions, flags_of, is_comma
 from openshift_ai_sdk.training._driver import Json
 from openshift_ai_sdk.training._duration import parse_duration
 from openshift_ai_sdk.training._job_spec import (
+    LARGEST,
+    MOST_WORKERS,
     NOT_IN_TRAIN_JOBS,
     WITH_MPI,
     WITH_OURS,
@@ -41,7 +43,8 @@ from openshift_ai_sdk.training._manifest import (
     without_empty,
 )
 from openshift_ai_sdk.training._pods import OUTPUT_DIR, PREFER
-from openshift_ai_sdk.training._resources import NVIDIA_GPU, as_resources, is_gpu, request_limits, resource_lists
+from openshift_ai_sdk.training._resource_rules import NVIDIA_GPU
+from openshift_ai_sdk.training._resources import as_resources, is_gpu, request_limits, resource_lists
 from openshift_ai_sdk.training._similar import nearest
 from openshift_ai_sdk.training._trainer_runtime import SINCE_PATCHES, SINCE_V22, jobs_of, problems_of_options
 from openshift_ai_sdk.training._value_rules import (
@@ -181,13 +184,15 @@ def suspend_in_queue(manifest: Json) -> None:
         meta["annotations"] = {**(meta.get("annotations") or {}), ANNOTATION_SUSPEND_IN_QUEUE: "true"}
 
 
-def number(mpi_path: str, train_path: str) -> Setting:
+def number(mpi_path: str, train_path: str, most: int = LARGEST) -> Setting:
     """Return a change of a number from 1 on."""
 
     def check(value: object) -> str:
         count = whole(value)
         if count is None:
             return f"{value!r} is not allowed; use a whole number, 1 or more"
+        if count > most:
+            return f"{value!r} is not allowed; use 1 to {most}"
         return "" if count >= 1 else f"{value!r} is not allowed; use 1 or more"
 
     def write(manifest: Json, value: object) -> None:
@@ -563,7 +568,7 @@ def set_output_dir(manifest: Json, value: Any) -> _pod_changes.Change:
 NEVER_NONE = ("volumes", "volume_mounts", "annotations", "node_selector", "profile", "wait_for_quota")
 
 SETTINGS: dict[str, Setting] = {
-    "workers": number("spec.mpiReplicaSpecs.Worker.replicas", "spec.trainer.numNodes"),
+    "workers": number("spec.mpiReplicaSpecs.Worker.replicas", "spec.trainer.numNodes", MOST_WORKERS),
     "slots_per_worker": number("spec.slotsPerWorker", "spec.trainer.numProcPerNode"),
     "image": Setting(check_image, set_image),
     "command": Setting(check_command, set_command),

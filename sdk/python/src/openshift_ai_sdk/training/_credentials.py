@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,7 +97,8 @@ def load(
             if chosen is None:
                 names = ", ".join(str(item["name"]) for item in contexts)
                 raise NotLoggedInError(f"the kubeconfig {paths} has no context {context!r}; use one of {names}")
-            config.load_kube_config(config_file=paths, context=context, client_configuration=loaded)
+            with log_in(paths, chosen["context"].get("user"), loaded):
+                config.load_kube_config(config_file=paths, context=context, client_configuration=loaded)
             return checked(Credentials(loaded, chosen["context"].get("namespace") or "default", paths, context), paths)
         config.load_incluster_config(client_configuration=loaded)
     except (config.ConfigException, yaml.YAMLError, OSError, TypeError, AttributeError) as error:
@@ -105,6 +110,47 @@ def load(
         ) from error
     name = SERVICE_ACCOUNT / "namespace"
     return Credentials(loaded, name.read_text().strip() if name.is_file() else "default")
+
+
+class _Collector(logging.Handler):
+    """Keeps the errors that are logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.texts: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.texts.append(record.getMessage())
+
+
+@contextmanager
+def log_in(paths: str, user: object, loaded: Any) -> Iterator[None]:
+    """Name the program of a kubeconfig that brings no credentials; the client only logs why, and goes on without.
+
+    Raises:
+        NotLoggedInError: The program is missing, or has failed.
+    """
+    files = [Path(path).expanduser() for path in paths.split(os.pathsep)]
+    documents = [yaml.safe_load(path.read_text()) or {} for path in files if path.is_file()]
+    entries = [entry for document in documents for entry in document.get("users") or ()]
+    plugin = next(((entry.get("user") or {}).get("exec") for entry in entries if entry.get("name") == user), None)
+    if not plugin:
+        yield
+        return
+    errors = _Collector()
+    logging.getLogger().addHandler(errors)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(errors)
+    if loaded.api_key.get("authorization") or loaded.cert_file or loaded.username:
+        return
+    program, hint = plugin.get("command"), plugin.get("installHint")
+    subject = f"the program {program!r}, which {paths} names to log in as {user}"
+    if any(text.startswith(f"[Errno {errno.ENOENT}]") for text in errors.texts):
+        text = "is not installed, or not in PATH: install it, or use a kubeconfig without it"
+        raise NotLoggedInError(f"{subject}, {text}{f' ({str(hint).strip()})' if hint else ''}")
+    raise NotLoggedInError(f"{subject}, failed: {'; '.join(errors.texts) or 'it brought no credentials'}")
 
 
 def checked(credentials: Credentials, source: str) -> Credentials:

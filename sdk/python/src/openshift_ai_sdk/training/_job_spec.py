@@ -60,8 +60,12 @@ NOT_IN_TRAIN_JOBS = {
     "launcher_resources": "cannot be combined with runtime; a TrainJob has no field for the size of its launcher, "
     "which is that of a worker if the runtime runs ranks there; set it with kubectl in a copy of the runtime",
 }
-# The longest time in a field of 32 bits, in seconds.
-LONGEST_TIMEOUT = 2**31 - 1
+# The largest number in a field of 32 bits.
+LARGEST = 2**31 - 1
+# The longest time in such a field, in seconds.
+LONGEST_TIMEOUT = LARGEST
+# The hosts of a job are listed in a ConfigMap of up to 1 MiB, which has no room for more, even with the shortest names.
+MOST_WORKERS = 5296
 
 
 @dataclass(frozen=True)
@@ -151,11 +155,11 @@ class JobSpec:
 
     def _of_numbers(self) -> list[Problem]:
         found = []
-        for label, value, least in (
-            ("workers", self.workers, 1),
-            ("slots_per_worker", self.slots_per_worker, 1),
-            ("run_as_user", self.run_as_user, 1),
-            ("retries", self.retries, 0),
+        for label, value, least, most in (
+            ("workers", self.workers, 1, MOST_WORKERS),
+            ("slots_per_worker", self.slots_per_worker, 1, LARGEST),
+            ("run_as_user", self.run_as_user, 1, LARGEST),
+            ("retries", self.retries, 0, LARGEST),
         ):
             if value is None and label != "workers":
                 continue
@@ -163,6 +167,8 @@ class JobSpec:
             if number is None or number < least:
                 kind = "a whole number, " if number is None else ""
                 found.append(Problem(label, f"{value!r} is not allowed; use {kind}{least} or more"))
+            elif number > most:
+                found.append(Problem(label, f"{value!r} is not allowed; use {least} to {most}"))
         if self.rdma is not None and self.rdma not in ("required", "optional"):
             found.append(Problem("rdma", f"{self.rdma!r} is not allowed; use 'required' or 'optional'"))
         switches = (("profile", self.profile), ("wait_for_quota", self.wait_for_quota), ("suspend", self.suspend))

@@ -11,6 +11,8 @@ SUFFIXES = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 
     f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", 1)
 }
 MIB = 1024.0**2
+# Sizes as people write them, such as 64GB or 64 GiB.
+IN_BYTES = re.compile(r"(?P<number>[1-9]\d*(?:\.\d+)?) ?(?P<letter>[kKmMgGtTpPeE])i?[bB]?")
 # What a quantity of CPUs is between: less and more are mistakes, such as memory in place of CPUs.
 LEAST_CPU, MOST_CPU = 0.001, 10_000
 
@@ -31,6 +33,8 @@ def number(value: object) -> float | None:
 def problem_of(resource: str, value: object) -> str | None:
     """Return what is wrong with the amount of a resource; None if nothing is."""
     amount = number(value)
+    if amount is None and is_size(resource) and (found := IN_BYTES.fullmatch(str(value))):
+        return f"{value!r} is not allowed; use '{found['number']}{found['letter'].upper()}i'"
     if amount is None or not amount > 0:
         return f"{value!r} is not allowed; use a quantity above 0 such as {example(resource)}"
     if resource == "cpu" and not LEAST_CPU <= amount <= MOST_CPU:

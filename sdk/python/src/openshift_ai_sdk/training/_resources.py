@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
-from openshift_ai_sdk.training import _quantity
 from openshift_ai_sdk.training._driver import Json
-from openshift_ai_sdk.training._value_rules import whole
+from openshift_ai_sdk.training._resource_rules import RESOURCE_RULE, fields_of, problems_of_fields
 from openshift_ai_sdk.training.errors import Problem
 from openshift_ai_sdk.training.models import ResourceRequirements
 
-RESOURCE = re.compile(r"ephemeral-storage|hugepages-.+|[^/]+/[^/]+")
-DEVICE = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-\w.]*[A-Za-z0-9])?", re.ASCII)
-# The GPU resource of jobs that name no other.
-NVIDIA_GPU = "nvidia.com/gpu"
 # What the names of resources have that measure a share of a GPU, or only give access to monitor it.
 PARTS_OF_GPUS = ("mem", "core", "tiles", "percent", "ratio", "monitoring")
 # Resources whose requests and limits may differ.
 OVERCOMMITTED = ("cpu", "memory", "ephemeral-storage")
-RESOURCE_RULE = "use cpu, memory, gpu, ephemeral-storage, or a name with a domain, such as 'nvidia.com/gpu'"
 
 
 def as_resources(sizes: ResourceRequirements | Mapping[str, int | float | str] | None) -> ResourceRequirements:
@@ -80,26 +73,10 @@ def problems_of_resources(
     label: str, sizes: ResourceRequirements | Mapping[str, int | float | str] | None
 ) -> list[Problem]:
     """Return the problems of a resource list."""
-    found: list[Problem] = []
     if sizes is not None and not isinstance(sizes, ResourceRequirements | Mapping):
         text = f"{sizes!r} is not allowed; use ResourceRequirements(cpu=4), or a mapping such as {{'cpu': 4}}"
         return [Problem(label, text)]
     if isinstance(sizes, Mapping) and (wrong := [name for name in sizes if not isinstance(name, str)]):
         return [Problem(label, f"{name!r} is not the name of a resource; {RESOURCE_RULE}") for name in wrong]
-    size = as_resources(sizes)
-    if not isinstance(size.other, Mapping):
-        text = f"{size.other!r} is not allowed; use a mapping, such as {{'rdma/hca': 1}}"
-        return [Problem(f"{label}.other", text)]
-    for name in size.other:
-        if not isinstance(name, str) or not RESOURCE.fullmatch(name):
-            found.append(Problem(label, f"{name!r} is not the name of a resource; {RESOURCE_RULE}"))
-    known = {name: value for name, value in size.other.items() if isinstance(name, str) and RESOURCE.fullmatch(name)}
-    for name, value in {"cpu": size.cpu, "memory": size.memory, **known}.items():
-        if value is not None and (text := _quantity.problem_of(name, value)):
-            found.append(Problem(f"{label}.{name}", text))
-    if whole(size.gpu) is None or size.gpu < 0:
-        found.append(Problem(f"{label}.gpu", f"{size.gpu!r} is not allowed; use 0 or more"))
-    if not isinstance(size.gpu_resource, str) or not DEVICE.fullmatch(size.gpu_resource):
-        text = f"{size.gpu_resource!r} is not the name of a device; use one such as 'nvidia.com/gpu'"
-        found.append(Problem(f"{label}.gpu_resource", text))
-    return found
+    fields = fields_of(sizes) if isinstance(sizes, Mapping) else vars(sizes or ResourceRequirements())
+    return problems_of_fields(label, fields)

@@ -18,7 +18,8 @@ class RetryPolicy:
         initial: Seconds before the first retry.
         maximum: The longest pause between retries, in seconds.
         patience: How long the API server may be away, in seconds, before ClusterUnreachableError is raised; 0 sends
-            each request once.
+            each request once. A request is given up as soon as the next pause would end later: with 12, after the tries
+            at 0, 0.2, 0.6, 1.4, 3 and 6.2 seconds.
 
     Raises:
         InvalidJobError: A value is not a number of seconds.

@@ -14,7 +14,7 @@ from openshift_ai_sdk.training._generated.runtimetest import Check as RuntimeChe
 from openshift_ai_sdk.training._generated.runtimetest import RuntimeTestStatus
 from openshift_ai_sdk.training._interrupt import detachable
 from openshift_ai_sdk.training._kinds import LABEL_QUEUE, Resource
-from openshift_ai_sdk.training._resources import DEVICE
+from openshift_ai_sdk.training._resource_rules import DEVICE
 from openshift_ai_sdk.training._runtime_changes import problems_of_reference, resolve
 from openshift_ai_sdk.training._runtime_settings import problems_of_image
 from openshift_ai_sdk.training._runtimes import Runtime

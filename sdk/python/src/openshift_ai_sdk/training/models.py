@@ -20,7 +20,9 @@ from openshift_ai_sdk.training._generated.jobreport import (
     TimelineEntry,
     Training,
 )
+from openshift_ai_sdk.training._resource_rules import fields_of, problems_of_fields
 from openshift_ai_sdk.training._status import JobStatus
+from openshift_ai_sdk.training.errors import InvalidJobError
 
 __all__ = [
     "Consumption",
@@ -57,6 +59,9 @@ class ResourceRequirements:
         gpu_resource: The name of a GPU in the cluster.
         other: Further resources by name, such as ``{"rdma/hca": 1}``.
 
+    Raises:
+        InvalidJobError: With everything that is not an amount of a resource.
+
     Example:
         >>> ResourceRequirements(cpu=8, memory="64Gi", gpu=1)
         ResourceRequirements(cpu=8, memory='64Gi', gpu=1, gpu_resource='nvidia.com/gpu', other={})
@@ -68,6 +73,10 @@ class ResourceRequirements:
     gpu_resource: str = "nvidia.com/gpu"
     other: Mapping[str, int | str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if problems := problems_of_fields("", vars(self)):
+            raise InvalidJobError(problems)
+
     @classmethod
     def from_mapping(cls, resources: Mapping[str, int | float | str]) -> ResourceRequirements:
         """Return the resources of a mapping as Kubernetes writes it.
@@ -76,17 +85,7 @@ class ResourceRequirements:
             >>> ResourceRequirements.from_mapping({"cpu": "16", "memory": "64Gi", "nvidia.com/gpu": "2"}).gpu
             2
         """
-        rest = dict(resources)
-        cpu, memory = rest.pop("cpu", None), rest.pop("memory", None)
-        gpu_resource = next((name for name in rest if name == "gpu" or name.endswith("/gpu")), None)
-        gpu = rest.pop(gpu_resource) if gpu_resource else 0
-        return cls(
-            cpu=cpu,
-            memory=memory,  # type: ignore[arg-type] # bytes without a unit are an error
-            gpu=int(gpu) if str(gpu).isdigit() else gpu,  # type: ignore[arg-type] # what it is not is an error
-            gpu_resource=gpu_resource if gpu_resource and "/" in gpu_resource else "nvidia.com/gpu",
-            other=rest,  # type: ignore[arg-type] # what it is not is an error
-        )
+        return cls(**fields_of(resources))
 
 
 @dataclass(frozen=True)
