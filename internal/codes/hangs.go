@@ -12,7 +12,7 @@ var stalls = []Entry{
 		Summary: "{rankWho|A rank} failed{errorText}{placeText}, but the job continues: {message|the other ranks wait for it}.{places}",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Read the output of the rank that failed.", Action: launcherLog},
-			{Text: "Python: let an exception end all ranks.", Action: "mpirun ... python -m mpi4py SCRIPT"},
+			{Text: "Python: let an exception end all ranks.", Action: ByMPI4Py},
 			setDeadline,
 			EndWaiting,
 		},

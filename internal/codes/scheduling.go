@@ -28,7 +28,7 @@ var scheduling = []Entry{
 		Summary: "{who} cannot be scheduled on any of {nodes|the nodes}: {why}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "{first|Compare the pod's nodeSelector, affinity and tolerations with the nodes' labels and taints.}", Action: "{field}.spec.{at|nodeSelector}"},
-			{Text: "See the labels and taints of the nodes.", Action: "kubectl get nodes --show-labels"},
+			{Text: "{second|See the labels and taints of the nodes.}", Action: "{secondAction|kubectl get nodes --show-labels}"},
 		},
 	},
 	{

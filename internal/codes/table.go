@@ -128,6 +128,9 @@ func Fill(text string, values map[string]string) string {
 // BothImages is the action of remedies that demand the same image for launcher and workers.
 const BothImages = "spec.mpiReplicaSpecs.{Launcher,Worker}.template.spec.containers[0].image"
 
+// ByMPI4Py is the action that runs a Python program so that an exception ends all ranks.
+const ByMPI4Py = "mpirun ... python -m mpi4py SCRIPT"
+
 // Actions that several remedies share.
 const (
 	launcherLog   = "kubectl -n {namespace} logs {logPod}"

@@ -64,6 +64,7 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 		if r.Action == codes.BothImages && sameImage {
 			continue
 		}
+		r.Action = p.nameProgram(r.Action)
 		f.Remedies = append(f.Remedies, codes.FillRemedy(r, values))
 	}
 	if len(pods) > 0 {

@@ -242,6 +242,12 @@ func (p *input) stallEntry(text string, code codes.Code, figures map[string]stri
 		}
 		entry.Remedies = slices.Concat(own.Remedies, rest)
 	}
+	if crash := crashOf[endSignal.FindString(figures["message"])]; code == codes.RankGone && figures["errorText"] == "" && crash != "" {
+		// No exception ended the rank, and its output need not have a reason.
+		own := slices.DeleteFunc(slices.Clone(codes.Lookup(crash).Remedies), func(r v1alpha1.Remedy) bool { return r.Action == entry.Remedies[0].Action })
+		rest := slices.DeleteFunc(slices.Clone(entry.Remedies), func(r v1alpha1.Remedy) bool { return r.Action == codes.ByMPI4Py })
+		entry.Remedies = slices.Concat(own[:min(2, len(own))], rest)
+	}
 	if figures["called"] != "" {
 		entry = codes.NoAnswerFailed
 	}
@@ -411,6 +417,12 @@ func aloneIn(text string) (rank, does string) {
 		return found[2], isBlocked
 	}
 }
+
+// endSignal is the signal that ended a rank, in what the agent wrote about it, and crashOf the codes of those that the program caused.
+var (
+	endSignal = regexp.MustCompile(`\bby signal \d+`)
+	crashOf   = map[string]codes.Code{"by signal 4": codes.IllegalInstruction, "by signal 7": codes.BusError, "by signal 11": codes.SegmentationFault}
+)
 
 // stall returns what the launcher's agent of a running job last wrote about ranks that make no progress; "" if it wrote nothing.
 func (p *input) stall() string {

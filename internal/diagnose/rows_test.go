@@ -1117,6 +1117,10 @@ func TestTime(t *testing.T) {
 		"rank-gone": {codes.RankGone, hanging("mpi-agent: no progress: Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC")},
 		"rank-gone-by-an-exception": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,
 			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},
+		"rank-gone-of-a-known-script": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,
+			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3").with(func(s *scene) {
+			launcherRuns("mpirun", "-np", "4", "--bind-to", "core", "python3", "-u", "train.py", "--lr", "0.1")(&s.job)
+		})},
 		"rank-gone-that-finalizes": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,
 			"mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; sleeping: 2; polling: 0, 1, 3")},
 		"rank-gone-with-its-traceback": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "train.py", line 3, in <module>`, `KeyError: 'lr'`,

@@ -232,6 +232,8 @@ type restriction struct {
 	first, at string
 	// passes is set if it can pass without a change of the job.
 	passes bool
+	// byPods is set if it follows from the pods that run on the nodes, and not from the labels and taints of these.
+	byPods bool
 }
 
 // otherPods is the scheduler's reason for nodes with pods whose anti-affinity excludes the pod.
@@ -261,15 +263,15 @@ var restrictions = []restriction{
 	{said: []string{"were unschedulable"}, why: "nodes are cordoned"},
 	{
 		said: []string{"match pod affinity rules"}, why: "no node satisfies the pod's affinity to other pods",
-		first: "Remove the pod affinity, or run the pods that it requires.", at: "affinity.podAffinity",
+		first: "Remove the pod affinity, or run the pods that it requires.", at: "affinity.podAffinity", byPods: true,
 	},
 	{
 		said: []string{"match pod anti-affinity rules"}, why: "the pod's anti-affinity excludes the nodes of other pods",
-		first: "Use no more pods than nodes that the anti-affinity allows, or prefer it instead of requiring it.", at: "affinity.podAntiAffinity",
+		first: "Use no more pods than nodes that the anti-affinity allows, or prefer it instead of requiring it.", at: "affinity.podAntiAffinity", byPods: true,
 	},
 	{
 		said: []string{"topology spread"}, why: "the pod's topology spread constraints cannot be satisfied",
-		first: "Use no more pods than the constraint allows, or set whenUnsatisfiable: ScheduleAnyway.", at: "topologySpreadConstraints",
+		first: "Use no more pods than the constraint allows, or set whenUnsatisfiable: ScheduleAnyway.", at: "topologySpreadConstraints", byPods: true,
 	},
 	{
 		said: []string{"the requested node name"}, why: "nodeName names another node",
@@ -306,11 +308,12 @@ var restrictions = []restriction{
 // NoMatchingNode if waiting helps on no node, and otherwise Unschedulable, which quotes the message.
 func (p *input) restrictionFigures(role mpi.Role, message string, figures map[string]string) codes.Code {
 	var why []string
-	passes := false
+	passes, byPods := false, true
 	for _, known := range restrictions {
 		if !anyIn(message, known.said...) {
 			continue
 		}
+		byPods = byPods && known.byPods
 		if passes = passes || known.passes; !known.passes {
 			why = append(why, cmp.Or(known.why, p.labelsText(role)))
 		}
@@ -319,6 +322,7 @@ func (p *input) restrictionFigures(role mpi.Role, message string, figures map[st
 			figures["firstAction"] = p.field(role) + ".spec." + known.at
 		}
 		if keys := spreadKeys(p.Template(role)); known.at == "topologySpreadConstraints" && strings.Contains(message, "missing required label") && keys != "" {
+			byPods = false
 			why[len(why)-1] = "nodes lack the label of the pod's topology spread constraints (topologyKey " + keys + ")"
 			figures["first"] = "Use a label that the nodes have, such as kubernetes.io/hostname, or set whenUnsatisfiable: ScheduleAnyway."
 		}
@@ -331,6 +335,10 @@ func (p *input) restrictionFigures(role mpi.Role, message string, figures map[st
 		return codes.Unschedulable
 	}
 	figures["why"] = strings.Join(why, "; ")
+	if byPods {
+		figures["second"] = "See which pods run on which nodes, and the labels of the pods."
+		figures["secondAction"] = phrase.QuoteCommand([]string{"kubectl", "-n", p.Job.Namespace, "get", "pods", "-o", "wide", "--show-labels"})
+	}
 	return codes.NoMatchingNode
 }
 
