@@ -442,6 +442,13 @@ sdk-e2e: $(SDK)/.venv/synced $(if $(KUBECONFIG),,deploy) ## Train on a real clus
 sdk-bench: $(SDK)/.venv/synced $(BIN)/cluster ## Measure 100 submissions at once and 1,000 waiting futures; writes .bench/sdk.json.
 	@cd $(SDK) && SDK_BENCH=$(CURDIR)/.bench/sdk.json KUBEBUILDER_ASSETS="$$(cluster binaries)" .venv/bin/pytest --quiet tests/apiserver/test_scale.py
 
+.PHONY: sdk-functions
+sdk-functions: $(SDK)/.venv/synced ## Test on each supported Python which functions train() takes.
+	@$(SDK)/tools/matrix.sh functions
+
+.PHONY: sdk-functions-test
+sdk-functions-test: sdk-functions
+
 .PHONY: sdk-matrix
 sdk-matrix: $(SDK)/.venv/synced ## Install the built SDK into clean environments, one for each supported Python, and test it there.
 	@$(SDK)/tools/matrix.sh

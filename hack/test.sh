@@ -62,7 +62,7 @@ python=yes; python3 -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' 
 chromium=no; if hack/node.sh >/dev/null && web/test/chromium.sh >/dev/null; then chromium=yes; fi
 tests=() pages=no
 if [ "$python" = yes ]; then
-  tests+=(sdk)
+  tests+=(sdk sdk-functions) # the latter on each Python that uv finds or can download
   reason=$(test/modelregistry/mariadb.sh 2>&1 >/dev/null) || skip registry "the SDK's tests with Model Registry need MariaDB: ${reason##*$'\n'}"
 else skip sdk "the Python SDK needs python3 3.10 or later with venv"; fi
 if [ "$python" = no ]; then skip docs "the documentation site needs python3 3.10 or later with venv"
