@@ -923,7 +923,8 @@ func TestAgentsTell(t *testing.T) {
 		})},
 		"agent-unreachable-by-its-dns-policy": {codes.WorkerUnreachable, failed(1, unreliable, withDNSPolicy).with(trouble(agentapi.Unreachable,
 			"its name cannot be resolved (no such host): its pod has no address yet, or the job's Service is missing", 120), worker(2, corev1.PodRunning))},
-		"name-unresolved-by-its-dns-policy": {codes.NameUnresolved, failed(1, `ssh: Could not resolve hostname pi-worker-0.pi.ns.svc: Name or service not known`+unreliable, sshd, withDNSPolicy)},
+		"name-unresolved-by-its-dns-policy":   {codes.NameUnresolved, failed(1, `ssh: Could not resolve hostname pi-worker-0.pi.ns.svc: Name or service not known`+unreliable, sshd, withDNSPolicy)},
+		"daemon-unroutable-by-its-dns-policy": {codes.DaemonUnroutable, failed(255, "ORTE does not know how to route a message to the specified daemon\n"+unreliable, sshd, withDNSPolicy)},
 		"agent-waits-by-its-dns-policy": {codes.WorkerUnreachable, running(4, withDNSPolicy).with(func(s *scene) {
 			s.evidence.Logs = map[string]jobstate.Log{s.seen.LauncherPods[0].Name: {Lines: []string{
 				"mpi-agent: waiting for 4 of 4 hosts for 90 s; pi-worker-0: its name cannot be looked up: read udp 127.0.0.1:38358->127.0.0.9:53: read: connection refused",

@@ -115,8 +115,12 @@ func (p *input) signFinding(s facts.Sign) Finding {
 		}
 	}
 	entry := p.signEntry(s, pods[0], figures)
-	if s.Code == codes.NameUnresolved || s.Code == codes.LauncherNameUnresolved {
+	switch {
+	case s.Code == codes.NameUnresolved || s.Code == codes.LauncherNameUnresolved:
 		entry = p.withOwnDNS(entry, s.Line, figures)
+	case (s.Code == codes.DaemonUnroutable || s.Code == codes.DaemonsNotStarted) && !p.Job.UsesAgent():
+		// An image's own ssh may not print why it failed.
+		entry = p.withOwnDNS(entry, "", figures)
 	}
 	f := p.findAs(entry, pods, p.ended(pods[0], figures))
 	failedItself := s.Code == codes.ApplicationFailed && p.firstFailedItself()
