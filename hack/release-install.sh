@@ -8,7 +8,9 @@ version=$1
 release=$PWD/dist/release/$version
 read -ra kubectl <<<"${KUBECTL:-kubectl}"
 
-jobs=$(for kind in mpijobs.kubeflow.org trainjobs.trainer.kubeflow.org; do "${kubectl[@]}" get "$kind" --all-namespaces --ignore-not-found -o name 2>/dev/null || true; done)
+list_jobs() { local kind; for kind in mpijobs.kubeflow.org trainjobs.trainer.kubeflow.org; do "${kubectl[@]}" get "$kind" --all-namespaces --ignore-not-found -o name 2>/dev/null || true; done; }
+# Those of a test that has just ended are being deleted with their namespaces.
+for _ in $(seq 60); do jobs=$(list_jobs); [ -n "$jobs" ] || break; sleep 1; done
 [ -z "$jobs" ] || { echo "release-install: the cluster has jobs, which would be deleted with the CRDs: delete them first: $jobs" >&2; exit 1; }
 deployed() { "${kubectl[@]}" -n mpijob-system get deployment mpijob-operator --ignore-not-found -o "jsonpath=$1"; }
 image=$(deployed '{.spec.template.spec.containers[0].image}')

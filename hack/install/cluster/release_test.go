@@ -65,7 +65,6 @@ func TestReleasedFiles(t *testing.T) {
 	r.want("pi is approximately 3.14", <-python, "-c", trainJob)
 	r.wantPulls(namespace, "mpijob-operator")
 	r.wantPulls(releaseJobs, "mpijob-agent", "mpi-sample-openmpi")
-	t.Log(r.run("kubectl", "odh", "mpijob", "list", "-n", releaseJobs))
 	r.run("kubectl", "odh", "mpijob", "doctor", "-n", releaseJobs)
 
 	r.run("kubectl", "delete", "mpijobs,trainjobs", "--all", "-n", releaseJobs)
@@ -303,6 +302,7 @@ func (r released) runMPIJob(name string) {
 	r.t.Helper()
 	r.run("kubectl", "odh", "mpijob", "create", name, "-n", releaseJobs, "--workers", "2", "--image", r.images["mpi-sample-openmpi"], "--wait", "--command", "pi")
 	r.want("pi is approximately 3.14", "kubectl", "odh", "mpijob", "logs", name, "-n", releaseJobs)
+	r.t.Log(r.run("kubectl", "odh", "mpijob", "events", name, "-n", releaseJobs))
 }
 
 // wantNothing fails if an object of the manifests is left.
