@@ -161,6 +161,7 @@ const (
 	WorkersShareNodes  Code = "WorkersShareNodes"
 	MemoryGrowing      Code = "MemoryGrowing"
 	TrainingDiverged   Code = "TrainingDiverged"
+	FigureConstant     Code = "FigureConstant"
 	MPINotAwaited      Code = "MPINotAwaited"
 	WorkersIdle        Code = "WorkersIdle"
 	NoOutput           Code = "NoOutput"

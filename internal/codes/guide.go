@@ -168,6 +168,7 @@ var meanings = map[Code]string{
 	NodeCordoned:           "A node on which the job runs accepts no new pods, as before it is drained.",
 	MemoryGrowing:          "The memory of a pod grows steadily towards its limit, at which the kernel kills the program.",
 	TrainingDiverged:       "The loss of the training is not a number, or has become much larger than it was.",
+	FigureConstant:         "The loss, the residual or the error that the program prints has not changed for many steps.",
 	NoOutput:               "The program has printed nothing for a long time, although all pods run. It may be computing, or a rank is stuck.",
 	SlowStart:              "A pod has not started for a long time.",
 	SlowStartupStep:        "A part of the start, such as pulling an image or attaching a volume, took unusually long.",

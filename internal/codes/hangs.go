@@ -91,6 +91,15 @@ var stalls = []Entry{
 		},
 	},
 	{
+		Code: FigureConstant, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+		Summary: "The figure {figure} has not changed since {since}: it is {is} in each line, while the steps go on.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "If the program ends when this figure is small enough, the tolerance may be below the precision of its numbers: use double precision (float64), or a tolerance of about 1e-5, relative to the values, for float32. Limit the number of steps, too."},
+			{Text: "If it is a training, check that the parameters change: the learning rate is not 0, the optimizer has all parameters, and no gradient is lost, such as by detach() or a saturated activation."},
+			{Text: "See when it began, and compare it with the other figures of that time.", Action: "kubectl odh mpijob top {job} -n {namespace} --history"},
+		},
+	},
+	{
 		Code: NoOutput, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
 		Summary: "No output since {since}, although all pods run. The program may be computing, or a rank is stuck.",
 		Remedies: []v1alpha1.Remedy{

@@ -37,10 +37,10 @@ func (p *input) nameChild(text string, launcher facts.Pod, figures map[string]st
 		of = "rank " + waiting[0]
 		figures["rank"] = waiting[0]
 	}
-	error := map[string]string{"rank": figures["rank"]}
-	words := p.addError(launcher, found, error)
+	own := map[string]string{"rank": figures["rank"]}
+	words := p.addError(launcher, found, own)
 	for _, name := range []string{"errorText", "wholeError", "causeText", "placeText", "ownSource", "raisedIn"} {
-		figures[name] = error[name]
+		figures[name] = own[name]
 	}
 	figures["child"], figures["childOf"] = quotedText(name), of
 	return words

@@ -57,8 +57,9 @@ const waitsForFile = "def wait_for(path):\n    while not os.path.exists(path):\n
 // TestAwaited: what ranks wait for is named if their places in the code, the kernel or the log show it.
 func TestAwaited(t *testing.T) {
 	check(t, map[string]expect{
-		"ranks-wait-for-a-failed-child":        {codes.RanksWaiting, stuck(childFailed + "\n" + waitsForQueue)},
-		"ranks-wait-for-a-failed-child-tagged": {codes.RanksWaiting, stuck("[1,1]<stderr>:" + strings.ReplaceAll(childFailed, "\n", "\n[1,1]<stderr>:") + "\n" + waitsForQueue)},
+		"ranks-wait-for-a-failed-child":                {codes.RanksWaiting, stuck(childFailed + "\n" + waitsForQueue)},
+		"ranks-wait-for-a-failed-child-tagged":         {codes.RanksWaiting, stuck("[1,1]<stderr>:" + strings.ReplaceAll(childFailed, "\n", "\n[1,1]<stderr>:") + "\n" + waitsForQueue)},
+		"ranks-wait-for-a-failed-child-without-stacks": {codes.RanksWaiting, stuck(childFailed + "\n" + strings.Split(waitsForQueue, "\n")[0])},
 		"ranks-idle-for-failed-children": {codes.RanksIdle, stuck(childFailed + "\n" + strings.ReplaceAll(childFailed, "Process-1", "loader") + `
 mpi-agent: no progress: all 2 ranks are idle, since 10:00:00 UTC; blocked: 0, 1
 mpi-agent: stack of ranks 0, 1: <module> (/scripts/train.py:17) | loader.join()`)},

@@ -41,7 +41,7 @@ var (
 
 	checks = slices.Concat(beforePods, podsRemoved, podsNotStarted, programs, ends, waits)
 	// warnings are what can make a running job fail, or waste its resources.
-	warnings = []check{memoryGrowing, trainingDiverged, deadlineNear, queueLimitNear, nodesCordoned, throttling, coresShared, gpusIdle}
+	warnings = []check{memoryGrowing, trainingDiverged, figureConstant, deadlineNear, queueLimitNear, nodesCordoned, throttling, coresShared, gpusIdle}
 	// queuedChecks and succeededChecks are those of jobs in these phases.
 	queuedChecks    = []check{queued, shortOfQuota}
 	succeededChecks = []check{hostfileIgnored, mixedMPI, notAwaited, againstExitCode, rdmaNotUsed, rdmaFallback, throttled, coresWereShared, workersIdle, trainingDiverged}

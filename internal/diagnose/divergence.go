@@ -8,6 +8,7 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/podstatus"
 )
 
 // trainingDiverged warns that the loss that the program prints is not a number, or has become much larger than it was.
@@ -33,6 +34,21 @@ func trainingDiverged(p *input) []Finding {
 		evidence = "Log: the medians of five values of " + curve.Name + " are " + point(found.Least) + " and " + point(found.Latest) + "."
 	}
 	return []Finding{p.find(codes.TrainingDiverged, p.Pods[:min(1, len(p.Pods))], values, evidence)}
+}
+
+// figureConstant notes that a figure which shows how far the program has come does not change any more, although its steps go on.
+func figureConstant(p *input) []Finding {
+	launcher := p.Launcher()
+	if launcher == nil || p.Outcome.Phase != v1alpha1.PhaseRunning {
+		return nil
+	}
+	found, is := curves.FindConstant(p.Evidence.Curves, podstatus.StartedAt(launcher.Pod), p.Seen.Now)
+	if !is {
+		return nil
+	}
+	values := map[string]string{"figure": found.Curve.Name, "is": found.Value, "since": placeText(found.Curve.By, found.Since)}
+	evidence := "Log: " + found.Curve.Name + " is " + found.Value + " in each line since " + values["since"] + "."
+	return []Finding{p.find(codes.FigureConstant, []facts.Pod{*launcher}, values, evidence)}
 }
 
 // placeText returns a place on the axis of a curve.

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/mpitest"
@@ -37,6 +40,18 @@ func TestTrainingDiverged(t *testing.T) {
 		"loss-grows":                  {codes.TrainingDiverged, running(2).with(grown)},
 		"loss-not-a-number-succeeded": {codes.TrainingDiverged, running(2).with(succeededLauncher, notANumber)},
 	})
+	started := func(s *scene) {
+		s.seen.LauncherPods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "main", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(mpitest.Now.Add(-100 * time.Second))}},
+		}}
+	}
+	stuck := lossOf(90, func(i int) float64 { return falling(min(i, 12)) })
+	check(t, map[string]expect{
+		"loss-constant": {codes.FigureConstant, running(2).with(stuck, started)},
+	})
+	for _, f := range running(2).with(succeededLauncher, stuck, started).findings() {
+		t.Errorf("succeeded with a constant loss: %+v", f)
+	}
 	for name, s := range map[string]scene{"falls": running(2).with(lossOf(80, falling)), "failed": failed(1, "no").with(notANumber)} {
 		for _, f := range s.findings() {
 			if f.Code == codes.TrainingDiverged {

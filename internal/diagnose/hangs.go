@@ -79,20 +79,7 @@ func stalled(p *input) []Finding {
 		figures["ranksText"] = ", and no rank computes or transfers data"
 		code = codes.NoAnswer
 	}
-	var words []string
-	switch code {
-	case codes.RankGone:
-		words = p.words(figures)
-		p.nameGone(text, launcher.Log.Lines, figures)
-		if call := p.failedUnanswered(launcher.Log.Lines, figures); call != "" {
-			code = codes.NoAnswer
-			words = append(words, facts.LogLine(*launcher, call))
-		}
-	case codes.RanksWaiting, codes.RanksIdle:
-		if words = p.nameChild(text, *launcher, figures); words == nil && code == codes.RanksWaiting {
-			nameAwaited(text, launcher.Log.Lines, figures)
-		}
-	}
+	code, words := p.awaited(code, text, *launcher, figures)
 	if figures["rank"] != "" {
 		if host := p.HostOfText(figures["rank"]); host != nil {
 			pod = *host
@@ -108,6 +95,25 @@ func stalled(p *input) []Finding {
 	p.nameScript(code, figures)
 	entry := p.stallEntry(text, code, figures)
 	return []Finding{p.findAs(entry, []facts.Pod{pod}, figures, append(evidence, words...)...)}
+}
+
+// awaited adds to the figures what the ranks wait for, and returns the lines that show it. It returns another code if one of them failed because of a
+// call that got no answer.
+func (p *input) awaited(code codes.Code, text string, launcher facts.Pod, figures map[string]string) (as codes.Code, words []string) {
+	switch code {
+	case codes.RankGone:
+		words = p.words(figures)
+		p.nameGone(text, launcher.Log.Lines, figures)
+		if call := p.failedUnanswered(launcher.Log.Lines, figures); call != "" {
+			code = codes.NoAnswer
+			words = append(words, facts.LogLine(launcher, call))
+		}
+	case codes.RanksWaiting, codes.RanksIdle:
+		if words = p.nameChild(text, launcher, figures); words == nil && code == codes.RanksWaiting {
+			nameAwaited(text, launcher.Log.Lines, figures)
+		}
+	}
+	return code, words
 }
 
 var (
@@ -495,6 +501,10 @@ const aThread = "A thread of the program"
 func mayHaveRaised(text string, lines []string) bool {
 	words := loglines.FirstError(lines)
 	if words == nil || !loglines.IsException(words.Message) && !isRaised(lines) {
+		return false
+	}
+	if child, _ := loglines.ChildFailed(lines); child != nil && child.Line == words.Line {
+		// The rank itself goes on.
 		return false
 	}
 	if len(StallLines(lines)) == 1 {

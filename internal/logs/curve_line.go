@@ -3,6 +3,7 @@ package logs
 import (
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,8 +36,47 @@ func ParseCurveLine(text string, at time.Time) (curves.Line, bool) {
 	for _, figure := range reportedFigures(text) {
 		add(figure.Name, figure.Value)
 	}
+	if step, found := solverFigures(text); len(found) > 0 && (step >= 0 || !math.IsNaN(line.Step)) {
+		if math.IsNaN(line.Step) {
+			line.Step = step
+		}
+		for _, figure := range found {
+			add(figure.Name, figure.Value)
+		}
+	}
 	// An epoch or a step without a figure is kept: the steps of the next lines are those of that epoch.
 	return line, len(line.Figures) > 0 || training.Epoch != ""
+}
+
+var (
+	// solverStep is the step in a line of a solver, such as "iteration 12", and solverFigure how far it is from the solution, such as "residual 1.5e-07"
+	// or "rel_error=0.25". An integer after "error" is an exit code.
+	solverStep   = regexp.MustCompile(`(?i)(?:^|[\s,;|(\[{])(?:step|iteration|iter|it) ?[=:#]? ?(\d{1,15})(?:/\d+)?(?:$|[\s,;|:)\]}])`)
+	solverFigure = regexp.MustCompile(`(?i)(?:^|[\s,;|(\[{])((?:[a-z0-9]+_)?(?:residual|residuum|error|energy)(?:_norm)?) ?[=:]? ?([-+]?(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+))(?:$|[\s,;|)\]}])`)
+)
+
+// solverFigures returns the figures in a line of a solver, and its step, -1 if it has none. Those of other ranks than 0 do not count.
+func solverFigures(text string) (step float64, found []curves.Figure) {
+	text, counts := untag(text)
+	if !counts {
+		return -1, nil
+	}
+	text, step = text[:min(len(text), enough)], -1
+	if at := solverStep.FindStringSubmatch(text); at != nil {
+		step = number(at[1])
+	}
+	for len(found) < curves.MaxCurves {
+		at := solverFigure.FindStringSubmatchIndex(text)
+		if at == nil {
+			break
+		}
+		if name := strings.ToLower(text[at[2]:at[3]]); curves.ValidName(name) {
+			found = append(found, curves.Figure{Name: name, Value: number(text[at[4]:at[5]])})
+		}
+		// What ends one figure may begin the next one.
+		text = text[at[5]:]
+	}
+	return step, found
 }
 
 // number returns a number as programs print it, such as 1,200 or 3/10 or 87.5%; NaN if it is none.
