@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/kinds/mpijob"
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
@@ -220,6 +221,9 @@ func (s *mutantScore) try(t *testing.T, m mutant) {
 	}
 	verdict, why, report := m.await(t, object)
 	took := time.Since(start)
+	if m.family != "image" && report != nil && len(report.Status.Findings) > 0 && report.Status.Findings[0].Code == codes.ImagePullFailed {
+		t.Fatalf("the mutant cannot be tried, because the cluster lacks an image: %s", report.Status.Findings[0].Summary)
+	}
 	t.Logf("%s: %s; the truth is %+v\n%s", verdict, why, m.truth.Truth, told(report))
 	if verdict == mpitest.Right && m.truth.curable {
 		if err := m.cure(t, object); err != nil {
