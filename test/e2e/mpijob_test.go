@@ -51,6 +51,7 @@ func TestPi(t *testing.T) {
 		t.Errorf("the workers run on %d node, want 2: %v", len(nodes), nodes)
 	}
 	waitFor(t, job, "the job succeeds", succeeded)
+	accusesNobody(t, kubeflow.Kind, job.Namespace, job.Name)
 
 	printed := output(t, job)
 	pods := map[string]string{}
@@ -80,6 +81,7 @@ func TestTraining(t *testing.T) {
 	job := sample(t, "train", newNamespace(t))
 	create(t, job)
 	waitFor(t, job, "the job succeeds", succeeded)
+	accusesNobody(t, kubeflow.Kind, job.Namespace, job.Name)
 
 	type epoch struct {
 		Epoch, Ranks   int

@@ -67,6 +67,7 @@ func asBothKinds(t *testing.T, name string, newJob func(*testing.T) *kubeflow.MP
 		create(t, job)
 		waitForProgram(t, kubeflow.Kind, job)
 		waitFor(t, job, "it succeeds", succeeded)
+		accusesNobody(t, kubeflow.Kind, job.Namespace, job.Name)
 		recordRun(t, name, kubeflow.Kind, job.Namespace, check(t, output(t, job)))
 	})
 	t.Run("TrainJob", func(t *testing.T) {
@@ -74,6 +75,7 @@ func asBothKinds(t *testing.T, name string, newJob func(*testing.T) *kubeflow.MP
 		createTrainJob(t, job)
 		waitForProgram(t, trainjob.Kind, job)
 		ends(t, job, "Complete")
+		accusesNobody(t, trainjob.Kind, job.GetNamespace(), job.GetName())
 		recordRun(t, name, trainjob.Kind, job.GetNamespace(), check(t, printed(t, job)))
 	})
 }

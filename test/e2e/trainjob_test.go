@@ -297,6 +297,7 @@ func TestTrainJobAnyMPI(t *testing.T) {
 				return nil
 			})
 			ends(t, job, "Complete")
+			accusesNobody(t, trainjob.Kind, job.GetNamespace(), job.GetName())
 			text := printed(t, job)
 			t.Logf("%s after %s", with.sample, time.Since(start).Round(100*time.Millisecond))
 			for _, pod := range []string{"pi-launcher-0-0", "pi-node-0-0", "pi-node-0-1", "pi-node-0-2"} {
