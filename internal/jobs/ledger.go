@@ -92,28 +92,7 @@ func (l ledgers) counts(job Job) bool {
 // lines returns the usage of the jobs of deleted reports in a period, by namespace, user and queue, and by the label of the query.
 func (l ledgers) lines(q UsageQuery, prices priceList) (lines []UsageLine) {
 	for namespace, months := range l {
-		sums := map[[3]string]*UsageLine{}
-		for _, month := range months {
-			for _, day := range month.Lines {
-				use, jobs := day.Between(q.Since, q.Until)
-				used, measured := day.UsedBetween(q.Since, q.Until)
-				if use.IsNone() && jobs == 0 && used == (cost.Used{}) {
-					continue
-				}
-				label := ""
-				if q.By == GroupLabel {
-					label = day.Label(q.Label)
-				}
-				key := [3]string{day.User, day.Queue, label}
-				if sums[key] == nil {
-					sums[key] = &UsageLine{Namespace: namespace, Job: DeletedReports, CreatedBy: day.User, Queue: day.Queue, Label: label}
-				}
-				*sums[key] = sums[key].Plus(UsageLine{
-					Jobs: jobs, Measured: measured, UsedCoreHours: used.CoreHours, UsedGiBHours: used.GiBHours, UsedGPUHours: used.GPUHours, use: use,
-				})
-			}
-		}
-		for _, line := range sums {
+		for _, line := range sumMonths(namespace, months, q) {
 			if p, priced := prices.byNamespace[namespace]; priced {
 				amount := p.On(nil).Of(line.use)
 				line.Cost, line.Currency = &amount, p.Currency
@@ -126,4 +105,30 @@ func (l ledgers) lines(q UsageQuery, prices priceList) (lines []UsageLine) {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.CreatedBy, b.CreatedBy), strings.Compare(a.Queue, b.Queue), strings.Compare(a.Label, b.Label))
 	})
 	return lines
+}
+
+// sumMonths returns the sums of a namespace in the period of a query, by user, queue and the label of the query.
+func sumMonths(namespace string, months []cost.Ledger, q UsageQuery) map[[3]string]*UsageLine {
+	sums := map[[3]string]*UsageLine{}
+	for _, month := range months {
+		for _, day := range month.Lines {
+			use, jobs := day.Between(q.Since, q.Until)
+			used, measured := day.UsedBetween(q.Since, q.Until)
+			if use.IsNone() && jobs == 0 && used == (cost.Used{}) {
+				continue
+			}
+			label := ""
+			if q.By == GroupLabel {
+				label = day.Label(q.Label)
+			}
+			key := [3]string{day.User, day.Queue, label}
+			if sums[key] == nil {
+				sums[key] = &UsageLine{Namespace: namespace, Job: DeletedReports, CreatedBy: day.User, Queue: day.Queue, Label: label}
+			}
+			*sums[key] = sums[key].Plus(UsageLine{
+				Jobs: jobs, Measured: measured, UsedCoreHours: used.CoreHours, UsedGiBHours: used.GiBHours, UsedGPUHours: used.GPUHours, use: use,
+			})
+		}
+	}
+	return sums
 }

@@ -418,9 +418,7 @@ func TestActiveTimeIsBounded(t *testing.T) {
 	launcher.Status.StartTime = &metav1.Time{Time: seen.Now}
 	seen.Launcher = launcher
 	write := func() {
-		for name, value := range jobstate.AttemptRecord(job, seen) {
-			seen.Config.Annotations[name] = value
-		}
+		maps.Copy(seen.Config.Annotations, jobstate.AttemptRecord(job, seen))
 		if !jobstate.IsRecorded(job, seen) {
 			t.Errorf("the record %v is written again", seen.Config.Annotations)
 		}
