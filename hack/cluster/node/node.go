@@ -44,11 +44,13 @@ func Mounts(n layout.Node) *process.Mounts {
 }
 
 // The first minor versions whose kubelets have the fields podLogsDir, whose
-// default is the same folder, and failCgroupV1, before which cgroup v1 is
-// always accepted.
+// default is the same folder, failCgroupV1, before which cgroup v1 is
+// always accepted, and imagePullCredentialsVerificationPolicy without a
+// feature gate, before which images are never verified.
 const (
 	firstPodLogsDir   = 30
 	firstFailCgroupV1 = 31
+	firstVerification = 35
 )
 
 // Options are what a node's configuration depends on beyond its number.
@@ -231,6 +233,11 @@ func kubeletConfig(n layout.Node, o Options) (string, error) {
 	}
 	if o.CgroupV1 && o.Minor >= firstFailCgroupV1 {
 		config["failCgroupV1"] = false
+	}
+	if o.Minor >= firstVerification {
+		// An image that a node has pulled under another name, too, would
+		// have to be pulled again under the one that "load" gave it.
+		config["imagePullCredentialsVerificationPolicy"] = "NeverVerify"
 	}
 	if len(o.FeatureGates) > 0 {
 		config["featureGates"] = o.FeatureGates
