@@ -421,7 +421,7 @@ var (
 	}
 	// IsolatedNetwork are those for a connection from a job that the operator isolates.
 	IsolatedNetwork = []v1alpha1.Remedy{
-		{Text: "Check whether the job may connect to {address|this address}. NetworkPolicy {policy} isolates it: its pods reach the job's own pods, DNS, port 443 and what an administrator allows.", Action: "kubectl -n {namespace} get networkpolicy {policy} -o yaml"},
+		{Text: "Check whether the job may connect to {address|this address}{ofURL}. NetworkPolicy {policy} isolates it: its pods reach the job's own pods, DNS, port 443 and what an administrator allows.", Action: "kubectl -n {namespace} get networkpolicy {policy} -o yaml"},
 		{Text: "Who administers the namespace or the runtime can allow other destinations by this annotation.", Action: "metadata.annotations[mpi.opendatahub.io/allow-egress]"},
 	}
 )

@@ -152,8 +152,12 @@ var unresolved = regexp.MustCompile(`name cannot be (?:looked up|resolved)|Could
 // withOwnDNS returns a definition with the remedies for a name that is not found because the job's pods do not ask the cluster's name servers, and
 // adds figures for them; the definition as it is if that is not the cause. An empty message may be of such a name, or not.
 func (p *input) withOwnDNS(entry codes.Entry, message string, figures map[string]string) codes.Entry {
-	policy := p.Job.Launcher.Template.Spec.DNSPolicy
-	if p.Job.Launcher.Template.Spec.HostNetwork || policy != corev1.DNSDefault && policy != corev1.DNSNone || message != "" && !unresolved.MatchString(message) {
+	asks := p.Job.Launcher.Template.Spec
+	if entry.Code == codes.LauncherNameUnresolved {
+		asks = p.Job.Workers.Template.Spec
+	}
+	policy := asks.DNSPolicy
+	if asks.HostNetwork || policy != corev1.DNSDefault && policy != corev1.DNSNone || message != "" && !unresolved.MatchString(message) {
 		return entry
 	}
 	figures["dnsPolicy"] = string(policy)

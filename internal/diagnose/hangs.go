@@ -259,6 +259,7 @@ func (p *input) stallEntry(text string, code codes.Code, figures map[string]stri
 	}
 	if code == codes.NoAnswer && p.Seen.Isolation != nil {
 		figures["policy"] = p.Seen.Isolation.Name
+		p.nameURL(figures)
 		entry.Remedies = slices.Concat(codes.IsolatedNetwork, entry.Remedies[1:])
 	}
 	return entry

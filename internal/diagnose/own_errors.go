@@ -164,6 +164,7 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		}
 		if p.Seen.Isolation != nil {
 			figures["policy"], figures["address"] = p.Seen.Isolation.Name, cmp.Or(figures["address"], p.lastAddress())
+			p.nameURL(figures)
 			return codes.IsolatedNetwork
 		}
 	}

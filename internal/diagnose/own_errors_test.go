@@ -493,7 +493,7 @@ func TestOwnCauses(t *testing.T) {
 		"as many devices as ranks": {"IndexError: list index out of range", func(s *scene) {
 			s.job.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "CUDA_VISIBLE_DEVICES", Value: "0,1"}}
 		}, "Check how the program divides its data"},
-		"the job's policy":             {"requests.exceptions.ConnectionError: HTTPConnectionPool(host='data.example', port=80): Max retries exceeded with url: /x", isolated, "connect to data.example:80. NetworkPolicy pi isolates it"},
+		"the job's policy":             {"requests.exceptions.ConnectionError: HTTPConnectionPool(host='data.example', port=80): Max retries exceeded with url: /x", isolated, "connect to data.example:80 (http://data.example/x). NetworkPolicy pi isolates it"},
 		"the job's policy, curl":       {"+ curl -f http://data.example/x\ncurl: (28) Failed to connect to data.example port 80 after 129 ms: Couldn't connect to server", isolated, "connect to http://data.example/x. NetworkPolicy pi"},
 		"the job's policy, a time-out": {"Traceback (most recent call last):\n  File \"/app/a.py\", line 6, in <module>\n    db = socket.create_connection((\"203.0.113.9\", 5432), timeout=10)\n         ^^^^^^^^\n  File \"/usr/lib/python3.11/socket.py\", line 851, in create_connection\n    raise exceptions[0]\nTimeoutError: timed out", isolated, "connect to 203.0.113.9:5432. NetworkPolicy pi isolates it"},
 		"the job's policy, libpq":      {`psycopg2.OperationalError: connection to server at "db.corp" (10.0.0.3), port 5432 failed: timeout expired`, isolated, "connect to db.corp:5432."},

@@ -925,6 +925,9 @@ func TestAgentsTell(t *testing.T) {
 			"its name cannot be resolved (no such host): its pod has no address yet, or the job's Service is missing", 120), worker(2, corev1.PodRunning))},
 		"name-unresolved-by-its-dns-policy":   {codes.NameUnresolved, failed(1, `ssh: Could not resolve hostname pi-worker-0.pi.ns.svc: Name or service not known`+unreliable, sshd, withDNSPolicy)},
 		"daemon-unroutable-by-its-dns-policy": {codes.DaemonUnroutable, failed(255, "ORTE does not know how to route a message to the specified daemon\n"+unreliable, sshd, withDNSPolicy)},
+		"launcher-unresolved-by-the-workers-dns-policy": {codes.LauncherNameUnresolved, failed(1, `ssh: Could not resolve hostname pi-launcher-0: Name or service not known`+unreliable, sshd, func(j *mpi.Job) {
+			j.Workers.Template.Spec.DNSPolicy = corev1.DNSNone
+		})},
 		"agent-waits-by-its-dns-policy": {codes.WorkerUnreachable, running(4, withDNSPolicy).with(func(s *scene) {
 			s.evidence.Logs = map[string]jobstate.Log{s.seen.LauncherPods[0].Name: {Lines: []string{
 				"mpi-agent: waiting for 4 of 4 hosts for 90 s; pi-worker-0: its name cannot be looked up: read udp 127.0.0.1:38358->127.0.0.9:53: read: connection refused",
@@ -1062,7 +1065,7 @@ func TestTime(t *testing.T) {
 		"ranks-wait-without-an-interface": {codes.NoTransport, hanging("step 41", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3; btl_tcp_if_include selects ib0, pods have lo, eth0; pi-worker-1 gets no answer from 10.0.0.7:80")},
 		"ranks-idle-for-a-lock":           {codes.RanksIdle, hanging("mpi-agent: no progress: the only rank is idle, since 10:00:00 UTC; blocked: 0; rank 0 waits for the lock of /data/index.lock")},
 		"no-answer":                       {codes.NoAnswer, hanging("Downloading http://data.corp/x.tar", "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; blocked: 1; polling: 0, 2, 3; pi-worker-1 gets no answer from 10.0.0.7:80")},
-		"no-answer-isolated":              {codes.NoAnswer, hanging("mpi-agent: no progress: the only rank is idle, since 10:00:00 UTC; blocked: 0; pi-worker-0 gets no answer from 10.0.0.7:80").with(isolated)},
+		"no-answer-isolated":              {codes.NoAnswer, hanging("downloading http://data.example.com/train.csv?key=abc", "mpi-agent: no progress: the only rank is idle, since 10:00:00 UTC; blocked: 0; pi-worker-0 gets no answer from 10.0.0.7:80").with(isolated)},
 		"no-answer-before-mpirun":         {codes.NoAnswer, hanging("mpi-agent: no progress: the launcher gets no answer from [2001:db8::1]:80, since 10:00:00 UTC").with(isolated)},
 		"no-answer-of-a-peer": {codes.RanksWaiting, hanging("mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3; pi-worker-1 gets no answer from 10.244.1.9:1024").with(func(s *scene) {
 			s.seen.Workers[0].Pod.Status.PodIP = "10.244.1.9"
