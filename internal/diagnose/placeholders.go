@@ -24,50 +24,61 @@ const (
 	maxProgram  = 160
 )
 
-// nameProgram replaces the placeholders for the program of the ranks in the command of a remedy, if the specification has a single call of MPI's
-// launcher whose words need no quotes and contain no secrets.
+// nameProgram replaces the placeholders for the program of the ranks in the command of a remedy, if ownProgram knows it.
 func (p *input) nameProgram(action string) string {
 	if !strings.Contains(action, placeholder) && action != codes.ByMPI4Py {
 		return action
 	}
-	command := p.LauncherCommand()
-	programs, options := mpi.ProgramsOfLaunchers(command), mpi.OptionsOfLaunchers(command)
-	if len(programs) != 1 || len(programs[0]) == 0 {
+	program, options := p.ownProgram()
+	if program == nil {
 		return action
 	}
-	if spec := p.Template(mpi.RoleLauncher); !shell.MatchString(path.Base(strings.Fields(command)[0])) && slices.ContainsFunc(slices.Concat(spec.Containers[0].Command, spec.Containers[0].Args), hasBlank) {
-		return action
-	}
-	program := programs[0]
-	text := strings.Join(program, " ")
-	isPlain := !slices.ContainsFunc(program, func(word string) bool { return !plainWord.MatchString(word) })
-	if !isPlain || len(text) > maxProgram || p.mask(text) != text || shell.MatchString(path.Base(program[0])) {
-		return action
-	}
-	isPython := interpreter.MatchString(path.Base(program[0]))
+	text, isPython := strings.Join(program, " "), interpreter.MatchString(path.Base(program[0]))
 	switch {
+	case action == codes.ByMPI4Py && (!isPython || slices.Contains(program, "mpi4py")):
+		return action
 	case action == codes.ByMPI4Py:
-		if !isPython || slices.Contains(program, "mpi4py") {
-			return action
-		}
-		at := 1
-		for at < len(program) && interpreterFlags.MatchString(program[at]) {
-			at++
-		}
-		words := slices.Insert(slices.Clone(program), at, "-m", "mpi4py")
-		return strings.Join(strings.Fields("mpirun "+p.plainOptions(options[0])+" "+strings.Join(words, " ")), " ")
-	case strings.Contains(action, "python "+placeholder):
-		if !isPython {
-			return action
-		}
+		return strings.Join(strings.Fields("mpirun "+p.plainOptions(options)+" "+byMPI4Py(program)), " ")
+	case strings.Contains(action, "python "+placeholder) && isPython:
 		return strings.ReplaceAll(action, "python "+placeholder, text)
+	case strings.Contains(action, "python "+placeholder):
+		return action
+	case strings.Contains(action, "ldd "+placeholder) && (isPython || !path.IsAbs(program[0])):
+		return action
 	case strings.Contains(action, "ldd "+placeholder):
-		if isPython || !path.IsAbs(program[0]) {
-			return action
-		}
 		return strings.ReplaceAll(action, placeholder, program[0])
 	}
 	return strings.ReplaceAll(action, placeholder, text)
+}
+
+// ownProgram returns the words of the program of the ranks and the options of MPI's launcher, if the specification has a single call of it whose
+// program needs no quotes and contains no secrets; nil otherwise.
+func (p *input) ownProgram() (program []string, options string) {
+	command := p.LauncherCommand()
+	programs, all := mpi.ProgramsOfLaunchers(command), mpi.OptionsOfLaunchers(command)
+	if len(programs) != 1 || len(programs[0]) == 0 {
+		return nil, ""
+	}
+	spec := p.Template(mpi.RoleLauncher)
+	if words := slices.Concat(spec.Containers[0].Command, spec.Containers[0].Args); !shell.MatchString(path.Base(words[0])) && slices.ContainsFunc(words, hasBlank) {
+		return nil, ""
+	}
+	program = programs[0]
+	text := strings.Join(program, " ")
+	isPlain := !slices.ContainsFunc(program, func(word string) bool { return !plainWord.MatchString(word) })
+	if !isPlain || len(text) > maxProgram || p.mask(text) != text || shell.MatchString(path.Base(program[0])) {
+		return nil, ""
+	}
+	return program, all[0]
+}
+
+// byMPI4Py returns the command of a Python program with the module by which an exception ends all ranks.
+func byMPI4Py(program []string) string {
+	at := 1
+	for at < len(program) && interpreterFlags.MatchString(program[at]) {
+		at++
+	}
+	return strings.Join(slices.Insert(slices.Clone(program), at, "-m", "mpi4py"), " ")
 }
 
 // plainOptions returns the options of MPI's launcher if they need no quotes and contain no secrets; else "...".

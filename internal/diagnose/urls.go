@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"cmp"
-	"net"
 	"net/url"
 	"regexp"
 	"slices"
@@ -26,26 +25,15 @@ const (
 // urlIn returns the last URL in the lines of a log, without credentials and query, of the server and port of the address if that is
 // known; "" if there is none.
 func urlIn(lines []string, address string) string {
-	host, port, _ := net.SplitHostPort(address)
-	isName := host != "" && net.ParseIP(host) == nil
+	host, port := "", ""
+	if at := strings.LastIndex(address, ":"); at >= 0 {
+		host, port = address[:at], address[at+1:]
+	}
+	isName := notTime.MatchString(strings.ReplaceAll(host, ".", "")) && !strings.Contains(host, ":")
 	for _, line := range slices.Backward(lines[max(0, len(lines)-urlLines):]) {
-		if strings.HasPrefix(strings.TrimSpace(line), agentapi.StallPrefix) {
+		found := urlOfLine(line)
+		if found == nil || port != "" && cmp.Or(found.Port(), usualPorts[found.Scheme]) != port || isName && found.Hostname() != host {
 			continue
-		}
-		text := writtenURL.FindString(line)
-		if pool := connectionPool.FindStringSubmatch(line); pool != nil {
-			text = "http" + strings.ToLower(pool[1]) + "://" + net.JoinHostPort(pool[2], pool[3]) + pool[4]
-		}
-		found, err := url.Parse(strings.TrimRight(text, ".,;:"))
-		if text == "" || err != nil || found.Host == "" {
-			continue
-		}
-		usual := map[string]string{"http": "80", "https": "443"}[found.Scheme]
-		if port != "" && cmp.Or(found.Port(), usual) != port || isName && found.Hostname() != host {
-			continue
-		}
-		if found.Port() == usual {
-			found.Host = strings.TrimSuffix(found.Host, ":"+usual)
 		}
 		found.User, found.RawQuery, found.Fragment = nil, "", ""
 		if shown := found.String(); len(shown) <= maxURL {
@@ -54,6 +42,26 @@ func urlIn(lines []string, address string) string {
 		return found.Scheme + "://" + found.Host
 	}
 	return ""
+}
+
+// usualPorts are the ports of URLs that name none.
+var usualPorts = map[string]string{"http": "80", "https": "443"}
+
+// urlOfLine returns the first URL in a line of a program; nil if there is none.
+func urlOfLine(line string) *url.URL {
+	if strings.HasPrefix(strings.TrimSpace(line), agentapi.StallPrefix) {
+		return nil
+	}
+	text := writtenURL.FindString(line)
+	if pool := connectionPool.FindStringSubmatch(line); pool != nil {
+		text = "http" + strings.ToLower(pool[1]) + "://" + pool[2] + ":" + pool[3] + pool[4]
+	}
+	found, err := url.Parse(strings.TrimRight(text, ".,;:"))
+	if text == "" || err != nil || found.Host == "" {
+		return nil
+	}
+	found.Host = strings.TrimSuffix(found.Host, ":"+usualPorts[found.Scheme])
+	return found
 }
 
 // nameURL adds the URL for which a connection of the program got no answer to the figures, if the launcher's log has it.
