@@ -165,8 +165,7 @@ load-prometheus: prometheus-image $(BIN)/cluster
 release: $(BIN)/images $(BIN)/install $(BIN)/kustomize web/dist/app/index.html $(SDK)/.venv/synced ## Build the release VERSION into dist/release (RELEASE.md); DRY_RUN=1 skips the checks of the tree.
 	@hack/release.sh $(if $(DRY_RUN),--dry-run) '$(VERSION)'
 
-# What it installs, it also removes; an operator that was there before is installed again. With ALL=1 and an empty cache, it builds the
-# images of all samples, in half an hour.
+# What it installs, it also removes; an operator that was there before is installed again.
 .PHONY: release-check
 release-check: WITH := trainer
 release-check: $(if $(KUBECONFIG),,cluster-up) $(BIN)/images $(BIN)/install $(BIN)/kustomize $(BIN)/registry web/dist/app/index.html $(SDK)/.venv/synced ## Build a release, push it to a registry on this machine, and install it from there on the one-machine cluster; ALL=1: with all images.
