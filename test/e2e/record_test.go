@@ -111,15 +111,14 @@ func kindOfProgram(status v1alpha1.JobReportStatus) string {
 	return "none that stands out"
 }
 
-// growsBy returns by how many MiB a series of memory has grown after its first quarter, in which a program starts; 0 if it shrank in between.
+// growsBy returns by how many MiB a series of memory has grown from its second point, when programs have started, to its maximum; 0 if it shrank
+// in between. What follows are ranks that end.
 func growsBy(points []int64) int64 {
 	points = slices.DeleteFunc(slices.Clone(points), func(point int64) bool { return point < 0 })
-	points = points[len(points)/4:]
 	if len(points) < 3 {
 		return 0
 	}
-	// In the last interval, ranks end.
-	points = points[:len(points)-1]
+	points = points[1 : max(1, slices.Index(points, slices.Max(points)))+1]
 	if !slices.IsSorted(points) {
 		return 0
 	}
@@ -145,7 +144,7 @@ for step in range(60):
 	leaking: `
 kept = []
 for step in range(60):
-    if comm.rank == 1: kept.append(b"x" * (4 << 20))
+    if comm.rank == 1: kept.append(b"x" * (8 << 20))
     time.sleep(0.5)`,
 	idling: `
 time.sleep(30)`,
