@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs linters, unit tests and a share of the end-to-end tests: SHARE, by default a quarter; SHARE= is all. What this machine cannot run
-# is printed as SKIPPED with the reason; the end is a summary.
+# Runs linters, unit tests and a share of the end-to-end tests: SHARE, by default a quarter, which the commit chooses; SHARE= is all. Two steps
+# belong to one share each: installing a release to 0/4, and the oldest API server to 2/4. What this machine cannot run is printed as SKIPPED
+# with the reason; the end is a summary.
 # A cluster that this script starts is taken down again.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -46,6 +47,9 @@ skip() { # skip NAME REASON
   summary+=("$(printf '%-15s SKIPPED  %s' "$1" "$2")")
 }
 
+commit=$(git rev-parse HEAD 2>/dev/null || echo 0)
+share=${SHARE-$((16#${commit: -1} % 4))/4}
+in_share() { [ -z "$share" ] || [ "$share" = "$1/4" ]; } # in_share N: whether the tests of share N run
 command -v npm >/dev/null || { skip prose "npm is missing: install Node.js 20.19 or later"; export SKIP_PROSE=1; }
 # verify compares the tree with the last commit, so that it needs a clean tree, as in CI and in a fresh clone.
 if [ -z "$(git status --porcelain 2>/dev/null)" ]; then step verify make verify; else
@@ -54,7 +58,7 @@ if [ -z "$(git status --porcelain 2>/dev/null)" ]; then step verify make verify;
 fi
 step unit make unit
 # The oldest version of Kubernetes, as far as it is tested without a node: its kube-apiserver compiles in 3 minutes on two cores.
-step oldest-api make oldest
+if in_share 2; then step oldest-api make oldest; else skip oldest-api "it belongs to SHARE=2/4, and this run has $share"; fi
 step vulnerabilities make vulnerabilities
 while IFS= read -r line; do untested+=("vulnerabilities: ${line#NOT CHECKED: }"); done < <(grep -a '^NOT CHECKED: ' "$output")
 step bench make bench-smallest
@@ -88,12 +92,12 @@ else
   nice -n 19 bin/cluster binaries --with kueue >"$kueue" 2>&1 & preparing=$!
   # Removes the operator; the next step installs it again.
   step install make install-e2e
-  if [ "$python" = no ]; then skip release "the Python SDK needs python3 3.10 or later with venv"
+  if ! in_share 0; then skip release "it belongs to SHARE=0/4, and this run has $share"
+  elif [ "$python" = no ]; then skip release "the Python SDK needs python3 3.10 or later with venv"
   elif ! reason=$(hack/node.sh); then skip release "$reason"
   else step release make release-check; fi
-  # What jobs do every day, and a quarter of the other tests; the commit decides which.
-  commit=$(git rev-parse HEAD 2>/dev/null || echo 0)
-  step e2e make e2e SHARE="${SHARE-$((16#${commit: -1} % 4))/4}"
+  # What jobs do every day, and a share of the other tests.
+  step e2e make e2e SHARE="$share"
   if reason=$(test/e2e/upgrade-from.sh 2>&1 >/dev/null); then step upgrade make e2e-upgrade
   else
     skip upgrade "${reason#upgrade-from: }"
