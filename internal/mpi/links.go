@@ -64,7 +64,7 @@ func ExpandLink(template string, values map[string]string) string {
 // ParseLinks reads links that are separated by blanks: TITLE=URL, where the URL is a template (see CheckLinkTemplate) without a password.
 func ParseLinks(text string) ([]Link, error) {
 	var links []Link
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		title, template, _ := strings.Cut(word, "=")
 		if !linkTitle.MatchString(title) {
 			return nil, fmt.Errorf("%q has no valid title; write TITLE=URL with a title of at most %d letters, digits, '.', '_' and '-'", word, MaxLinkTitle)
