@@ -235,14 +235,14 @@ var ChildFailed = Entry{
 	Code: RanksWaiting, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
 	Summary: "A child process ({child}) of {childOf|a rank} failed{errorText}{placeText}, and {childOf|the rank} probably waits for it: {stall} since {since} ({message}).{places}",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Correct this error, and let the program notice that its child process has ended: a queue or a pipe to a process that has failed waits for ever. Use a time limit, and look at the process's exit code; or use ProcessPoolExecutor or multiprocessing.Pool, which raise the errors of their processes.", Action: "queue.get(timeout=60); process.exitcode"},
+		{Text: "Correct this error, and let the program notice that its child process has ended: a queue or a pipe to a process that has failed waits indefinitely. Use a time limit, and look at the process's exit code; or use ProcessPoolExecutor or multiprocessing.Pool, which raise the errors of their processes.", Action: "queue.get(timeout=60); process.exitcode"},
 		ShowStacks,
 		setDeadline,
 	},
 }
 
 // LockHeld are the first remedies for a rank that waits for a file's lock which another one holds that waits itself. They use option, the rank that
-// waits, file, holder and holderPlace. LockAwaited are those if it is not known who holds it.
+// waits, file, holder and holderPlace. LockAwaited are those if its holder is unknown.
 var (
 	LockHeld = []v1alpha1.Remedy{
 		{Text: "Release the lock of {file} before ranks wait for each other: rank {holder} holds it{holderPlace}, and rank {option} waits for it. Move what rank {holder} waits for, such as a Barrier, behind the part of the program that holds the lock."},

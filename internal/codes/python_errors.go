@@ -65,7 +65,7 @@ var pythonErrors = []OwnError{
 	{
 		Name: "type", Matches: regexp.MustCompile(`TypeError: (?:unsupported operand type|can only concatenate|must be (?:str|real number)|'[<>]=?' not supported between|int\(\) argument must be|float\(\) argument must be|can't multiply sequence)`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Convert the values to one type. What a program reads from a file, an argument or a variable is text until it is converted, and None if it is not there.", Action: "int(...), float(...)"},
+			{Text: "Convert the values to one type. What a program reads from a file, an argument or a variable is text until it is converted, and None if it is missing.", Action: "int(...), float(...)"},
 		},
 	},
 	{

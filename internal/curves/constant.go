@@ -25,7 +25,7 @@ const (
 	precise = 5
 )
 
-// converging are the names of figures that change in each step of a program that gets on. Those of tests are computed from time to time only, and
+// converging are the names of figures that change in each step of a program that makes progress. Those of tests are computed from time to time only, and
 // others, such as an accuracy or an energy, may stay the same for good reasons.
 var converging = regexp.MustCompile(`^(?:(?:train(?:ing)?_)?(?:loss|error)|(?:[a-z0-9]+_)?(?:residual|residuum)(?:_norm)?|(?:relative|rel|abs|absolute|l2)_error)$`)
 

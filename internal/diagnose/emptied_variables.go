@@ -88,7 +88,7 @@ func emptyIn(word, file string) string {
 			}
 		}
 		form.WriteString(regexp.QuoteMeta(word[at:]) + "$")
-		// What remains has to tell which word it was.
+		// The rest has to identify the word.
 		rest := referenced.ReplaceAllString(word, "")
 		if len(strings.Trim(rest, "/.-_")) >= 3 && regexp.MustCompile(form.String()).MatchString(file) {
 			return name

@@ -69,7 +69,7 @@ func inlinePrograms(words []string, file string) (programs []string) {
 	return programs
 }
 
-// lastProgram returns the base name of the last word that is no option.
+// lastProgram returns the base name of the program before the options at the end.
 func lastProgram(words []string) string {
 	for _, word := range slices.Backward(words) {
 		if !strings.HasPrefix(word, "-") {

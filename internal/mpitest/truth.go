@@ -23,7 +23,7 @@ type Truth struct {
 	Pod string `json:"pod,omitempty"`
 }
 
-// Verdict tells how well a finding meets the truth.
+// Verdict is how well a finding meets the truth.
 type Verdict string
 
 // Verdicts, from the best to the worst.
@@ -73,7 +73,7 @@ func (w Truth) Judge(findings []v1alpha1.Finding) (verdict Verdict, difference s
 	return Right, ""
 }
 
-// place tells what differs in the pod and the rank of a finding.
+// place returns what differs in the pod and the rank of a finding.
 func (w Truth) place(f v1alpha1.Finding) string {
 	if w.Pod != "" && !slices.ContainsFunc(f.Affected, func(name string) bool { return strings.Contains(name, w.Pod) }) {
 		return fmt.Sprintf("it affects %q, and not %s", f.Affected, w.Pod)

@@ -32,7 +32,7 @@ const (
 // ranksPerHost matches commands that may start another number of ranks, or elsewhere, if workers have more slots.
 var ranksPerHost = regexp.MustCompile(`(?i)ppr:|pernode|\s-ppn|perhost|\s-H\s|host`)
 
-// sharedNodes returns the notice that ranks in several pods on a node communicate over TCP; false if there are none, or the job is not known
+// sharedNodes returns the notice that ranks in several pods on a node communicate over TCP; false if there are none, or the job is unknown
 // to communicate much. Ranks of one pod share memory. Those of different pods cannot: each pod has a network, IPC and processes of its own.
 func (m maker) sharedNodes(status v1alpha1.JobReportStatus) (v1alpha1.Finding, bool) {
 	isRunning := status.Phase == v1alpha1.PhaseRunning
