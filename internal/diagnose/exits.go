@@ -155,26 +155,9 @@ func unnoticed(p *input) []Finding {
 func (p *input) containerEnd(pod facts.Pod) Finding {
 	end, exit := pod.End(), *pod.ExitCode()
 	figures := map[string]string{}
-	code, entry := codes.ApplicationFailed, codes.Entry{}
-	switch {
-	case end.Reason == facts.StartError || end.Reason == "ContainerCannotRun":
-		entry = p.notStarted(pod, end.Message, figures)
-		code = entry.Code
-	case exit == 127 && !facts.PassedOn(pod) && !p.Shows(codes.LibraryMissing) && !p.Shows(codes.WindowsLineEnds):
-		code = codes.ProgramMissing
-		figures["where"] = lower(pod.Title())
-	case exit == 255 && pod.Role == mpi.RoleLauncher && !p.Job.UsesAgent():
-		code = codes.SSHFailed
-	case facts.CodeOfSignal(exit-128) != "" && !facts.OwnCode(pod, exit):
-		code = facts.CodeOfSignal(exit - 128)
-	default:
-		figures["codeText"] = exitText(exit)
-	}
-	what := "container"
-	if entry.Code == "" {
-		entry = codes.Lookup(code)
-	}
-	if name := pod.FailedInit(); name != "" && (code == codes.ApplicationFailed || code == codes.ProgramMissing) {
+	what, entry := "container", p.exitEntry(pod, figures)
+	if name := pod.FailedInit(); name != "" && (entry.Code == codes.ApplicationFailed || entry.Code == codes.ProgramMissing) {
+		code := entry.Code
 		entry, what, figures["container"] = codes.InitContainerFailed, "init container "+name, name
 		if code == codes.ProgramMissing {
 			entry, figures["program"] = codes.InitProgramMissing, cmp.Or(figures["program"], notFoundIn(pod.Log.Lines))
@@ -208,6 +191,24 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 	f.ExitCode = &exit
 	adviseOnExit(&f)
 	return f
+}
+
+// exitEntry returns the definition that follows from the exit code of a container's command alone, and adds figures for it.
+func (p *input) exitEntry(pod facts.Pod, figures map[string]string) codes.Entry {
+	end, exit := pod.End(), *pod.ExitCode()
+	switch {
+	case end.Reason == facts.StartError || end.Reason == "ContainerCannotRun":
+		return p.notStarted(pod, end.Message, figures)
+	case exit == 127 && !facts.PassedOn(pod) && !p.Shows(codes.LibraryMissing) && !p.Shows(codes.WindowsLineEnds):
+		figures["where"] = lower(pod.Title())
+		return codes.Lookup(codes.ProgramMissing)
+	case exit == 255 && pod.Role == mpi.RoleLauncher && !p.Job.UsesAgent():
+		return codes.Lookup(codes.SSHFailed)
+	case facts.CodeOfSignal(exit-128) != "" && !facts.OwnCode(pod, exit):
+		return codes.Lookup(facts.CodeOfSignal(exit - 128))
+	}
+	figures["codeText"] = exitText(exit)
+	return codes.Lookup(codes.ApplicationFailed)
 }
 
 // endText describes how a container of a pod ended, and its command if that ended with another exit code.

@@ -107,13 +107,7 @@ func summings(p *input) []Finding {
 // signFinding makes a finding of what logs show.
 func (p *input) signFinding(s facts.Sign) Finding {
 	figures, pods := p.place(s)
-	var words []string
-	if s.Code == codes.ApplicationFailed || s.Code == codes.Aborted || s.Code == codes.NotEnoughSlots && p.LauncherSummary() != nil && len(p.LauncherSummary().Ranks) > 0 {
-		words = p.words(figures)
-		if figures["codeText"] == "" && p.KilledByMPI() {
-			figures["codeText"] = exitText(*p.LauncherSummary().ExitCode)
-		}
-	}
+	words := p.wordsOfSign(s, figures)
 	entry := p.signEntry(s, pods[0], figures)
 	switch {
 	case s.Code == codes.NameUnresolved || s.Code == codes.LauncherNameUnresolved:
@@ -137,6 +131,20 @@ func (p *input) signFinding(s facts.Sign) Finding {
 	}
 	f.Evidence = append(f.Evidence, words...)
 	return f
+}
+
+// wordsOfSign returns the program's own error line with a sign of its end, and adds figures for it; nil where no program has ended.
+func (p *input) wordsOfSign(s facts.Sign, figures map[string]string) []string {
+	summary := p.LauncherSummary()
+	ranksEnded := summary != nil && len(summary.Ranks) > 0
+	if s.Code != codes.ApplicationFailed && s.Code != codes.Aborted && (s.Code != codes.NotEnoughSlots || !ranksEnded) {
+		return nil
+	}
+	words := p.words(figures)
+	if figures["codeText"] == "" && p.KilledByMPI() {
+		figures["codeText"] = exitText(*summary.ExitCode)
+	}
+	return words
 }
 
 // signEntry returns the definition for what logs show, by what else is known of it, and adds figures for that.
