@@ -32,7 +32,7 @@ const (
 )
 
 // OwnErrors are the kinds of errors of programs. The first that matches is the most specific.
-var OwnErrors = slices.Concat(mpiErrors, frameworkErrors, gpuErrors, softwareErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, pythonErrors, programErrors, otherKey)
+var OwnErrors = slices.Concat(mpiErrors, frameworkErrors, gpuErrors, softwareErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, programErrors, pythonErrors, otherKey)
 
 // ownErrors are those of any program.
 var ownErrors = []OwnError{
@@ -84,7 +84,7 @@ var ownErrors = []OwnError{
 	},
 	{
 		// The kernel's own settings, which containers see as read-only (runc).
-		Name: "kernel settings", Matches: regexp.MustCompile(`(?:/proc/(?:sys|irq|bus|sysrq)|/sys/)\S*['":]*:? .*(?:Read-only file system|[Pp]ermission denied)|(?:Read-only file system|Permission denied):? ['"]?(?:/proc/|/sys/)|sysctl: (?:setting key|permission denied)|sysctl: cannot`),
+		Name: "kernel settings", Matches: regexp.MustCompile(`(?:^|[\s'":=])(?:/proc/(?:sys|irq|bus|sysrq)|/sys/)\S*['":]*:? .*(?:Read-only file system|[Pp]ermission denied)|(?:Read-only file system|Permission denied):? ['"]?(?:/proc/(?:sys|irq|bus|sysrq)|/sys/)|sysctl: (?:setting key|permission denied)|sysctl: cannot`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Remove this line: a container cannot change settings of the kernel, which all pods of the node share. An administrator can set them on the nodes, and allow some for each pod.", Action: launcherArgs},
 		},

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -155,7 +156,9 @@ func (p *input) separateFolder(figures map[string]string) bool {
 		sources = append(sources, at.source)
 	}
 	code := strings.Join(append(sources, p.LauncherCommand()), "\n")
-	for folder, volume := range p.separateFolders() {
+	volumes := p.separateFolders()
+	for _, folder := range slices.Sorted(maps.Keys(volumes)) {
+		volume := volumes[folder]
 		inFolder := regexp.MustCompile(`(?:^|[^\w./-])` + regexp.QuoteMeta(folder) + `/`)
 		waits := func(line string) bool {
 			return waitsInLog.MatchString(line) && inFolder.MatchString(line) && !strings.HasPrefix(strings.TrimSpace(line), agentapi.StallPrefix) && !strings.HasPrefix(strings.TrimSpace(line), agentapi.StackPrefix)
@@ -171,7 +174,11 @@ func (p *input) separateFolder(figures map[string]string) bool {
 // separateFolders returns the paths at which more than one pod of a job mounts an emptyDir, with the names of the volumes.
 func (p *input) separateFolders() map[string]string {
 	pods, volumes := map[string]int{}, map[string]string{}
-	for role, count := range map[mpi.Role]int{mpi.RoleLauncher: 1, mpi.RoleWorker: int(p.Job.Workers.Count)} {
+	for _, role := range []mpi.Role{mpi.RoleLauncher, mpi.RoleWorker} {
+		count := 1
+		if role == mpi.RoleWorker {
+			count = int(p.Job.Workers.Count)
+		}
 		spec := p.Template(role)
 		for _, main := range first(spec.Containers) {
 			for _, mount := range main.VolumeMounts {

@@ -36,6 +36,9 @@ func TestCausesInTheCommand(t *testing.T) {
 		"one that the template sets":         {command: script("mpirun cat /data/part-$SHARD.csv"), env: []corev1.EnvVar{{Name: "SHARD", Value: "1"}}, log: missing, unless: "Set SHARD"},
 		"one that the script sets":           {command: script("SHARD=\nmpirun cat /data/part-$SHARD.csv"), log: missing, unless: "Set SHARD"},
 		"another file":                       {command: script("mpirun cat /data/part-$SHARD.csv"), log: "cat: /data/part-7.csv: No such file or directory", unless: "Set SHARD"},
+		"variables next to each other":       {command: script("mpirun cat /data/$A$B.csv"), log: "cat: /data/part.csv: No such file or directory", unless: "Set A"},
+		"a script that reads another one":    {command: script("source env.sh\nmpirun cat /data/part-$SHARD.csv"), log: missing, unless: "Set SHARD"},
+		"a module in a very long error":      {command: []string{"mpirun", "python3", "main.py"}, env: []corev1.EnvVar{{Name: "PYTHONPATH", Value: "/opt/modules"}}, log: "RuntimeError: " + strings.Repeat("word ", 60) + "No module named 'x'", first: "Set PYTHONPATH in the workers as well"},
 		"a file that is a variable":          {command: script("mpirun cat $FILE"), log: missing, unless: "Set FILE"},
 
 		"arguments in one word":   {command: []string{"mpirun", "python3", "train.py", "--epochs 5 --batch-size 200"}, log: "train.py: error: unrecognized arguments: --epochs 5 --batch-size 200", first: "Write each argument as an element of the list: \"--epochs 5 --batch-size 200\" is one argument"},
@@ -124,5 +127,28 @@ func TestStartOfPodsIsExplained(t *testing.T) {
 	).findings()
 	if found[0].Code == codes.ProbeFailed {
 		t.Errorf("found %s: %s", found[0].Code, found[0].Summary)
+	}
+}
+
+// TestHostileCommands: commands of the largest size that the kernel accepts take neither long nor much memory.
+func TestHostileCommands(t *testing.T) {
+	t.Parallel()
+	const longest = 128 << 10
+	fill := func(part string) string { return strings.Repeat(part, longest/len(part)) }
+	for name, test := range map[string]struct{ words, log string }{
+		"documents without an end": {fill("python<<A\n"), "Traceback (most recent call last):\n  File \"<stdin>\", line 1, in <module>\nValueError: x"},
+		"many variables":           {"abc" + fill("$a"), "FileNotFoundError: [Errno 2] No such file or directory: 'abc'"},
+		"many libraries":           {fill("a=CDLL("), "mpirun noticed that process rank 1 with PID 18 on node pi-worker-1 exited on signal 11 (Segmentation fault)."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found := failed(139, test.log).with(func(s *scene) {
+				main := &s.job.Launcher.Template.Spec.Containers[0]
+				main.Command, main.Args = []string{"bash", "-c", "true"}, []string{test.words, test.words, test.words, test.words, test.words, test.words, test.words, test.words}
+			}).findings()
+			if len(found) == 0 {
+				t.Error("nothing was found")
+			}
+		})
 	}
 }

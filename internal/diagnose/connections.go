@@ -125,7 +125,7 @@ func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) F
 		code, figures["host"] = codes.ConnectionTimedOut, figures["hosts"]
 		evidence = append(evidence, fmt.Sprintf("Pod %s is running and ready.", at.Name))
 	}
-	entry := codes.Lookup(code)
+	entry := p.withOwnDNS(codes.Lookup(code), trouble.Message, figures)
 	if at != nil && code == codes.WorkerUnreachable && !p.Job.Launcher.AfterWorkers {
 		if name, started := facts.InitAt(*at, p.LauncherEnd()); name != "" {
 			evidence = append(evidence, p.initStillRan(*at, name, started, figures)...)
@@ -133,7 +133,6 @@ func (p *input) hostTrouble(trouble agentapi.HostTrouble, s *agentapi.Summary) F
 			entry.Remedies = slices.Concat(codes.InitAwaited, entry.Remedies[len(entry.Remedies)-1:])
 		}
 	}
-	entry = p.withOwnDNS(entry, trouble.Message, figures)
 	f := p.findAs(entry, nil, figures, evidence...)
 	switch {
 	case code == codes.UnknownHost:
@@ -157,7 +156,7 @@ func (p *input) withOwnDNS(entry codes.Entry, message string, figures map[string
 		asks = p.Job.Workers.Template.Spec
 	}
 	policy := asks.DNSPolicy
-	if asks.HostNetwork || policy != corev1.DNSDefault && policy != corev1.DNSNone || message != "" && !unresolved.MatchString(message) {
+	if entry.Code == codes.UnknownHost || mpi.AsksClusterDNS(asks) || asks.HostNetwork || policy != corev1.DNSDefault && policy != corev1.DNSNone || message != "" && !unresolved.MatchString(message) {
 		return entry
 	}
 	figures["dnsPolicy"] = string(policy)

@@ -33,11 +33,12 @@ func (p *input) crashEntry(entry codes.Entry, figures map[string]string) (as cod
 		}
 	}
 	own, program := entry.Remedies, p.LauncherCommand()
+	undeclared := undeclaredPointers(program)
 	switch {
 	case p.crashedInCtypes():
 		entry.Remedies = slices.Concat(codes.CtypesCrash, own)
-	case len(undeclaredPointers(program)) > 0:
-		figures["function"] = undeclaredPointers(program)[0]
+	case len(undeclared) > 0:
+		figures["function"] = undeclared[0]
 		entry.Remedies = slices.Concat(codes.UndeclaredPointer, own)
 	case loadsByCtypes.MatchString(program) && !p.showsPythonStack():
 		entry.Remedies = slices.Concat(own[:1], codes.CallByCtypes, own[1:])
@@ -55,17 +56,26 @@ const pointerFunctions = `malloc|calloc|realloc|aligned_alloc|memalign|valloc|st
 // undeclaredPointers returns the functions that the program in a command calls by ctypes, such as "lib.malloc", which return a pointer and of which it
 // does not declare the result: ctypes then takes it for an int.
 func undeclaredPointers(command string) (functions []string) {
+	libraries := map[string]bool{}
 	for _, library := range loadsByCtypes.FindAllStringSubmatch(command, -1) {
-		calls := regexp.MustCompile(`\b` + library[1] + `\.(?:` + pointerFunctions + `)\(`)
-		for _, call := range calls.FindAllString(command, -1) {
-			name := strings.TrimSuffix(call, "(")
-			if !strings.Contains(command, name+".restype") && !slices.Contains(functions, name) {
-				functions = append(functions, name)
-			}
+		libraries[library[1]] = true
+	}
+	if len(libraries) == 0 {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, call := range undeclaredCall.FindAllStringSubmatch(command, -1) {
+		name := call[1] + "." + call[2]
+		if libraries[call[1]] && !seen[name] && !strings.Contains(command, name+".restype") {
+			functions = append(functions, name)
 		}
+		seen[name] = true
 	}
 	return functions
 }
+
+// undeclaredCall is a call of a function of a library that returns a pointer.
+var undeclaredCall = regexp.MustCompile(`\b(\w+)\.(` + pointerFunctions + `)\(`)
 
 // showsPythonStack reports whether faulthandler has printed where the program crashed.
 func (p *input) showsPythonStack() bool {

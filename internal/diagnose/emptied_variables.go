@@ -10,6 +10,7 @@ import (
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/implementation"
 	"opendatahub.io/mpijob/internal/mpi"
 )
@@ -21,12 +22,18 @@ var wordWithVariable = regexp.MustCompile("[^\\s\"'`;|&()<>=]*\\$[^\\s\"'`;|&()<
 // figures for them; nil if no word of the launcher's command becomes this name.
 func (p *input) emptiedVariable(figures map[string]string) []v1alpha1.Remedy {
 	file := figures["file"]
+	if file == "" {
+		return nil
+	}
 	for _, main := range first(p.Template(mpi.RoleLauncher).Containers) {
 		words := slices.Concat(main.Command, main.Args)
 		for _, script := range words {
-			for _, word := range wordWithVariable.FindAllString(script, -1) {
+			if sources.MatchString(script) {
+				return nil
+			}
+			for _, word := range wordWithVariable.FindAllString(script, mostWords) {
 				name := emptyIn(word, file)
-				if name == "" || isAssigned(name, script) || slices.ContainsFunc(main.Env, func(v corev1.EnvVar) bool { return v.Name == name }) {
+				if name == "" || isAssigned(name, script) || facts.SetsVariable(p.Template(mpi.RoleWorker), name) || slices.ContainsFunc(main.Env, func(v corev1.EnvVar) bool { return v.Name == name }) {
 					continue
 				}
 				figures["variable"], figures["option"] = name, quotedText(p.mask(word))
@@ -64,9 +71,23 @@ func isAssigned(name, script string) bool {
 	return regexp.MustCompile(`\b` + name + `=|\b(?:for|read|getopts)\b[^;\n]*\b` + name + `\b`).MatchString(script)
 }
 
+const (
+	// mostWords is how many words with variables are looked at, and longestWord and mostReferences how long they are, and how many variables they have.
+	mostWords, longestWord, mostReferences = 200, 256, 8
+)
+
 // emptyIn returns the variable of a word of a script that had no value where the word became a file's name; "" if it did not become that.
 func emptyIn(word, file string) string {
 	found := referenced.FindAllStringSubmatchIndex(word, -1)
+	// What remains has to identify the word, and two variables next to each other do not show which one is empty.
+	rest := referenced.ReplaceAllString(word, "")
+	touch := false
+	for i := 1; i < len(found); i++ {
+		touch = touch || found[i][0] == found[i-1][1]
+	}
+	if len(word) > longestWord || len(found) > mostReferences || touch || len(strings.Trim(rest, "/.-_")) < 3 {
+		return ""
+	}
 	for i := range found {
 		var form strings.Builder
 		form.WriteString("^")
@@ -88,9 +109,7 @@ func emptyIn(word, file string) string {
 			}
 		}
 		form.WriteString(regexp.QuoteMeta(word[at:]) + "$")
-		// The rest has to identify the word.
-		rest := referenced.ReplaceAllString(word, "")
-		if len(strings.Trim(rest, "/.-_")) >= 3 && regexp.MustCompile(form.String()).MatchString(file) {
+		if regexp.MustCompile(form.String()).MatchString(file) {
 			return name
 		}
 	}

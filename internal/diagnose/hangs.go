@@ -286,10 +286,10 @@ func (p *input) knownWait(text string, code codes.Code, figures map[string]strin
 	}
 	rank, does := aloneIn(text)
 	switch {
-	case p.separateFolder(figures):
-		return codes.SeparateFolder
 	case code == codes.RanksWaiting && does == isBlocked && waitsForChild(lines, rank, p.LauncherCommand()):
 		return codes.ChildProcess
+	case p.separateFolder(figures):
+		return codes.SeparateFolder
 	case figures["script"] != "":
 		return codes.ShellWaits
 	}

@@ -22,6 +22,12 @@ var (
 	inlineFrame = regexp.MustCompile(`File "(<string>|<stdin>)", line (\d+)`)
 )
 
+const (
+	// mostPrograms is how many programs of a command are looked for, and longestScript the longest word of it, in bytes, that is read for them.
+	mostPrograms  = 2
+	longestScript = 64 << 10
+)
+
 // standardInput is the name that Python gives to the file of a program that is its standard input.
 const standardInput = "<stdin>"
 
@@ -50,6 +56,12 @@ func (p *input) inlineSource(frame string) string {
 // inlinePrograms returns the programs of Python in a command that have no file: as an argument (agentapi.InlineFile), or as the standard input.
 func inlinePrograms(words []string, file string) (programs []string) {
 	for i, word := range words {
+		if len(programs) >= mostPrograms {
+			break
+		}
+		if len(word) > longestScript {
+			continue
+		}
 		if i >= 2 && shellOption.MatchString(words[i-1]) {
 			if interpreter := lastProgram(words[:i-1]); python.MatchString(interpreter) {
 				if file == agentapi.InlineFile {
@@ -62,7 +74,7 @@ func inlinePrograms(words []string, file string) (programs []string) {
 			programs = append(programs, hereDocuments(word)...)
 			continue
 		}
-		for _, found := range inlineOfScript.FindAllStringSubmatch(word, -1) {
+		for _, found := range inlineOfScript.FindAllStringSubmatch(word, mostPrograms) {
 			programs = append(programs, found[1])
 		}
 	}
@@ -79,24 +91,36 @@ func lastProgram(words []string) string {
 	return ""
 }
 
-// hereDocuments returns the texts that a script gives to Python as its standard input.
+// hereDocuments returns the texts that a script gives to Python as its standard input: at most two, since more than one does not show which one it is.
 func hereDocuments(script string) (texts []string) {
-	for _, at := range hereDocument.FindAllStringSubmatchIndex(script, -1) {
+	for len(texts) < mostPrograms {
+		at := hereDocument.FindStringSubmatchIndex(script)
+		if at == nil {
+			return texts
+		}
 		delimiter := ""
 		for group := 4; group < len(at); group += 2 {
 			if at[group] >= 0 {
 				delimiter = script[at[group]:at[group+1]]
 			}
 		}
+		indented, ended := at[2] < at[3], false
 		var lines []string
-		for line := range strings.SplitSeq(script[at[1]:], "\n") {
-			if at[2] < at[3] {
+		script = script[at[1]:]
+		for rest := script; rest != "" && !ended; {
+			var line string
+			line, rest, _ = strings.Cut(rest, "\n")
+			if indented {
 				line = strings.TrimLeft(line, "\t")
 			}
-			if line == delimiter {
-				break
+			if ended = line == delimiter; ended {
+				script = rest
+			} else {
+				lines = append(lines, line)
 			}
-			lines = append(lines, line)
+		}
+		if !ended {
+			return texts
 		}
 		texts = append(texts, strings.Join(lines, "\n"))
 	}

@@ -386,7 +386,12 @@ func (p *input) missingModule(figures map[string]string) []v1alpha1.Remedy {
 	}
 	if roles, _ := p.setters(variable); len(roles) > 0 && p.isLaunchersOnly(roles, figures) && !p.hasUnknownVariables() {
 		figures["variable"] = variable
-		return slices.Concat(codes.VariableOnlyInLauncher, codes.OwnErrorOf(causeText(figures)).Remedies)
+		remedies := codes.VariableOnlyInLauncher
+		if kind := codes.OwnErrorOf(causeText(figures)); kind != nil {
+			// The text is cut for a summary, and may be of no kind.
+			remedies = slices.Concat(remedies, kind.Remedies)
+		}
+		return remedies
 	}
 	return nil
 }
@@ -411,7 +416,7 @@ var manyOptions = regexp.MustCompile(`^-{1,2}[a-zA-Z][\w-]*(?:=\S+)?(?: +[\w./=,
 // missingFile returns the remedies for a file that is missing because of its name, or which is a command; nil if neither is known.
 func (p *input) missingFile(figures map[string]string) []v1alpha1.Remedy {
 	file := figures["file"]
-	if known := p.emptiedVariable(figures); known != nil && file != "" {
+	if known := p.emptiedVariable(figures); known != nil {
 		return known
 	}
 	if file != "" && !strings.Contains(file, "/") && path.Base(figures["raisedIn"]) == "subprocess.py" {

@@ -80,6 +80,8 @@ func TestOwnErrors(t *testing.T) {
 		"ValueError: num_samples should be a positive integer value, but got num_samples=0":                            {"no data", "this rank got no part"},
 		"TypeError: train() got an unexpected keyword argument 'lr'":                                                   {"signature", "Correct the arguments of this call"},
 		"TypeError: unsupported operand type(s) for +: 'int' and 'str'":                                                {"type", "Convert the values to one type"},
+		"TypeError: unsupported operand type(s) for +: 'NoneType' and 'int'":                                           {"none", "A value is None"},
+		"OSError: [Errno 30] Read-only file system: '/mnt/sys/out'":                                                    {"read-only", "mount one where /mnt/sys/out is to be"},
 		"RuntimeError: DataLoader worker (pid(s) 123) exited unexpectedly":                                             {"loader", "A process of the data loader ended"},
 		"RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!": {"devices of tensors", "Move the data and the model"},
 		"numpy.linalg.LinAlgError: Singular matrix":                                                                    {"singular", "no inverse"},

@@ -15,6 +15,7 @@ var (
 	plainWord = regexp.MustCompile(`^[\w./:=,@%+-]+$`)
 	// interpreter is the program of a Python script, and its flags those without a value.
 	interpreter      = regexp.MustCompile(`^python[\d.]*$`)
+	valueFlags       = regexp.MustCompile(`^-[XW]`)
 	interpreterFlags = regexp.MustCompile(`^-[bBEIOsSuvqP]+$`)
 )
 
@@ -36,6 +37,8 @@ func (p *input) nameProgram(action string) string {
 	text, isPython := strings.Join(program, " "), interpreter.MatchString(path.Base(program[0]))
 	switch {
 	case action == codes.ByMPI4Py && (!isPython || slices.Contains(program, "mpi4py")):
+		return action
+	case action == codes.ByMPI4Py && byMPI4Py(program) == "":
 		return action
 	case action == codes.ByMPI4Py:
 		return strings.Join(strings.Fields("mpirun "+p.plainOptions(options)+" "+byMPI4Py(program)), " ")
@@ -72,11 +75,17 @@ func (p *input) ownProgram() (program []string, options string) {
 	return program, all[0]
 }
 
-// byMPI4Py returns the command of a Python program with the module by which an exception ends all ranks.
+// byMPI4Py returns the command of a Python program with the module by which an exception ends all ranks; "" if it has an option that is unknown here.
 func byMPI4Py(program []string) string {
 	at := 1
-	for at < len(program) && interpreterFlags.MatchString(program[at]) {
-		at++
+	for at < len(program) && (interpreterFlags.MatchString(program[at]) || valueFlags.MatchString(program[at])) {
+		if at++; len(program[at-1]) == len("-X") && valueFlags.MatchString(program[at-1]) {
+			// Its value is the next word.
+			at++
+		}
+	}
+	if at >= len(program) || strings.HasPrefix(program[at], "-") && program[at] != "-m" && program[at] != "-c" {
+		return ""
 	}
 	return strings.Join(slices.Insert(slices.Clone(program), at, "-m", "mpi4py"), " ")
 }

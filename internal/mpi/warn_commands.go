@@ -258,10 +258,15 @@ func warnDNS(pod corev1.PodSpec, at *field.Path) []string {
 	if pod.HostNetwork || pod.DNSPolicy != corev1.DNSDefault && pod.DNSPolicy != corev1.DNSNone {
 		return nil
 	}
-	if pod.DNSPolicy == corev1.DNSNone && pod.DNSConfig != nil && slices.ContainsFunc(pod.DNSConfig.Nameservers, mayBeOfCluster) {
+	if AsksClusterDNS(pod) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s: %q: with the name servers of the node instead of those of the cluster, the pods of the job do not find each other; remove it, or set the cluster's in dnsConfig", at.Child("dnsPolicy"), pod.DNSPolicy)}
+}
+
+// AsksClusterDNS reports whether a pod with dnsPolicy: None has a name server in dnsConfig that may be the cluster's.
+func AsksClusterDNS(pod corev1.PodSpec) bool {
+	return pod.DNSPolicy == corev1.DNSNone && pod.DNSConfig != nil && slices.ContainsFunc(pod.DNSConfig.Nameservers, mayBeOfCluster)
 }
 
 // mayBeOfCluster reports whether the address of a name server may be that of the cluster's DNS, which is in a private network, unlike public

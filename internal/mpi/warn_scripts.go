@@ -107,7 +107,7 @@ func startsRanks(words []string) bool {
 }
 
 var (
-	comment = regexp.MustCompile(`(?m)(^|\s)#.*$`)
+	quotesAndComments = regexp.MustCompile(`'[^']*'|"[^"]*"|(?m:(^|\s)#.*$)`)
 	// commandEnd is what ends a list of commands in a pipe.
 	commandEnd = regexp.MustCompile(`\n|;|&&|\|\||[^&<>]&(?:[^&>]|$)`)
 	// inBackground is the end of a command that runs in the background.
@@ -119,7 +119,8 @@ var (
 // IsAwaited reports whether a script waits for the launcher of MPI that it calls, or may do so: it is not in the background, or something
 // after it waits or calls MPI, too.
 func IsAwaited(script string) bool {
-	text := comment.ReplaceAllString(quotes.ReplaceAllString(strings.ReplaceAll(script, "\\\n", " "), ""), "$1")
+	// Quotes within comments, and comments within quotes, are removed together.
+	text := quotesAndComments.ReplaceAllString(strings.ReplaceAll(script, "\\\n", " "), "$1")
 	started := startsMPI.FindAllStringIndex(text, -1)
 	if len(started) == 0 {
 		return true
