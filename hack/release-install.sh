@@ -4,6 +4,8 @@
 # runtimes again that it found; it stops if the cluster has MPIJobs or TrainJobs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# The test below needs it, as kubectl does.
+export KUBECONFIG=${KUBECONFIG:-$PWD/.cluster/kubeconfig}
 version=$1
 release=$PWD/dist/release/$version
 read -ra kubectl <<<"${KUBECTL:-kubectl}"
@@ -16,11 +18,27 @@ deployed() { "${kubectl[@]}" -n mpijob-system get deployment mpijob-operator --i
 image=$(deployed '{.spec.template.spec.containers[0].image}')
 agent=$(deployed '{.spec.template.spec.containers[0].env[?(@.name=="AGENT_IMAGE")].value}')
 
+delete() { "${kubectl[@]}" delete --ignore-not-found "$@" >/dev/null || true; }
+# The test has created those again that were there before, which have the same names: the release's have images of its registry.
+delete_runtimes() {
+  local name registry
+  registry=$(head -n 1 "$release/images.txt" | cut -d / -f 1)
+  for name in $("${kubectl[@]}" get -f "$release/runtimes-kubernetes.yaml" --ignore-not-found -o name); do
+    if "${kubectl[@]}" get "$name" -o yaml | grep -qF "$registry/"; then delete "$name"; fi
+  done
+}
+
 finish() {
   local code=$?
   trap - EXIT
-  # A test that failed may have left parts of the release.
-  [ $code = 0 ] || "${kubectl[@]}" delete --ignore-not-found --timeout=60s -f "$release/install.yaml" >/dev/null || true
+  # The operator removes what keeps its jobs from being deleted.
+  delete namespace release-test --timeout=120s
+  if [ $code != 0 ]; then
+    # A test that failed may have left parts of the release.
+    delete_runtimes
+    delete -f "$release/install.yaml" --timeout=60s
+    delete namespace mpijob-system --timeout=120s
+  fi
   if [ -n "$image" ]; then
     echo "release-install: installing the earlier operator again"
     hack/deploy.sh "$image" "$agent" || code=1

@@ -38,6 +38,7 @@ together() { # together NAME...: "make NAME-test" for each at the same time; the
     wait "${pids[i++]}" || result=FAILED
     echo "== $name"
     tee "$output" <"$folder/$name"
+    while IFS= read -r line; do untested+=("${line/: SKIPPED: /: }"); done < <(grep -aE '^python-[0-9.]+: SKIPPED: ' "$output" | sort -u)
     conclude "$name" "$result" "$(cat "$folder/$name.seconds")"
   done
   rm -rf "$folder"
@@ -61,6 +62,8 @@ step unit make unit
 if in_share 2; then step oldest-api make oldest; else skip oldest-api "it belongs to SHARE=2/4, and this run has $share"; fi
 step vulnerabilities make vulnerabilities
 while IFS= read -r line; do untested+=("vulnerabilities: ${line#NOT CHECKED: }"); done < <(grep -a '^NOT CHECKED: ' "$output")
+warnings=()
+while IFS= read -r line; do warnings+=("vulnerabilities: ${line#WARNING: }"); done < <(grep -a '^WARNING: ' "$output")
 step bench make bench-smallest
 python=yes; python3 -c 'import sys, venv; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || python=no
 chromium=no; if hack/node.sh >/dev/null && web/test/chromium.sh >/dev/null; then chromium=yes; fi
@@ -95,7 +98,10 @@ else
   if ! in_share 0; then skip release "it belongs to SHARE=0/4, and this run has $share"
   elif [ "$python" = no ]; then skip release "the Python SDK needs python3 3.10 or later with venv"
   elif ! reason=$(hack/node.sh); then skip release "$reason"
-  else step release make release-check; fi
+  else
+    step release make release-check
+    while IFS= read -r line; do untested+=("release: ${line#release-check: SKIPPED: }"); done < <(grep -a '^release-check: SKIPPED: ' "$output")
+  fi
   # What jobs do every day, and a share of the other tests.
   step e2e make e2e SHARE="$share"
   if reason=$(test/e2e/upgrade-from.sh 2>&1 >/dev/null); then step upgrade make e2e-upgrade
@@ -133,4 +139,5 @@ fi
 echo; echo "Summary"; printf '  %s\n' "${summary[@]}"
 # What every machine can test, if it is given what is missing.
 if [ ${#untested[@]} -gt 0 ]; then echo; printf 'WARNING: not tested: %s\n' "${untested[@]}"; fi
+if [ ${#warnings[@]} -gt 0 ]; then echo; printf 'WARNING: %s\n' "${warnings[@]}"; fi
 exit "$failed"

@@ -54,6 +54,21 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestLiveDatabasesOnlyWarn: what npm and PyPI have today fails a release, and not every test.
+func TestLiveDatabasesOnlyWarn(t *testing.T) {
+	pinned := []vulnerability{{ID: "GO-2026-1", Summary: "a", In: []string{"x"}}}
+	live := []vulnerability{{ID: "GHSA-1", Summary: "b", In: []string{"y"}}}
+	excepted := []exception{{id: "PYSEC-1", until: time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)}}
+	now := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+	ofGo, others := "GO-2026-1: a (x)", "GHSA-1: b (y)|PYSEC-1: nothing that is released contains it; remove the exception"
+	for strict, want := range map[bool][2]string{true: {ofGo + "|" + others, ""}, false: {ofGo, others}} {
+		problems, warnings := judgeAll(pinned, live, excepted, true, strict, now)
+		if got := [2]string{strings.Join(problems, "|"), strings.Join(warnings, "|")}; got != want {
+			t.Errorf("strict %v: problems and warnings are %q, want %q", strict, got, want)
+		}
+	}
+}
+
 // TestNothingIsNoResult: a scan that failed is not taken for one without findings, nor are exceptions without a date or a reason.
 func TestNothingIsNoResult(t *testing.T) {
 	if _, scanned, err := read(strings.NewReader(`{"config":{}}`)); err != nil || scanned {

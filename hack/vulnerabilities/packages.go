@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -20,7 +21,9 @@ func readNpm(from io.Reader) (found []vulnerability, unchecked string, err error
 			Via []json.RawMessage
 		}
 	}
-	if err := json.NewDecoder(from).Decode(&result); err != nil {
+	if err := json.NewDecoder(from).Decode(&result); errors.Is(err, io.EOF) {
+		return nil, "it wrote no result: the registry may not answer", nil
+	} else if err != nil {
 		return nil, "", fmt.Errorf("read the result of npm audit: %w", err)
 	}
 	if result.AuditReport == 0 {

@@ -26,6 +26,7 @@ func TestPackages(t *testing.T) {
 		"npm":                    {readNpm, npmResult, "[{GHSA-1 Prototype Pollution [npm minimist <0.2.1]}]", ""},
 		"npm, nothing":           {readNpm, `{"auditReportVersion": 2, "vulnerabilities": {}}`, "[]", ""},
 		"npm without a registry": {readNpm, `{"message": "405 Method Not Allowed\nPOST", "method": "POST"}`, "[]", "the registry does not answer: 405 Method Not Allowed"},
+		"npm without a result":   {readNpm, "", "[]", "it wrote no result: the registry may not answer"},
 		"pip":                    {readPip, pipResult, "[{PYSEC-1 Sandbox escape. [Python jinja2 3.1.5, fixed in 3.1.6]}]", ""},
 		"pip, packages unknown": {
 			readPip, `{"dependencies": [{"name": "aiohttp", "skip_reason": "Dependency not found on PyPI"}, {"name": "yaml", "version": "6", "vulns": []}]}`, "[]",

@@ -38,8 +38,11 @@ print(job.get_logs())
 // with the images of the release's registry. It runs an MPIJob with the command line and a TrainJob with the SDK, and removes everything.
 func TestReleasedFiles(t *testing.T) {
 	folder, kubeconfig := os.Getenv("RELEASE"), os.Getenv("KUBECONFIG")
-	if folder == "" || kubeconfig == "" {
-		t.Skip("RELEASE and KUBECONFIG name no folder of a release and no cluster; make release-check does")
+	if folder == "" {
+		t.Skip("RELEASE names no folder of a release; make release-check does")
+	}
+	if kubeconfig == "" {
+		t.Fatal("RELEASE names a release, and KUBECONFIG no cluster to install it on")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -62,7 +65,7 @@ func TestReleasedFiles(t *testing.T) {
 	restrict(r.api, releaseJobs)
 	t.Cleanup(func() { _ = c.Delete(context.Background(), object("v1", "Namespace", "", releaseJobs)) })
 	r.runMPIJob("pi")
-	r.want("pi is approximately 3.14", <-python, "-c", trainJob)
+	r.want("pi is approximately 3.14", python(), "-c", trainJob)
 	r.wantPulls(namespace, "mpijob-operator")
 	r.wantPulls(releaseJobs, "mpijob-agent", "mpi-sample-openmpi")
 	r.run("kubectl", "odh", "mpijob", "doctor", "-n", releaseJobs)
@@ -206,28 +209,39 @@ func (r released) installCLI() {
 	r.want(r.version, "kubectl", "odh", "mpijob", "version", "--client")
 }
 
-// installSDK installs the wheel into a new environment, and sends the environment's Python: other steps do not wait for it. It uses pip, or
-// the faster uv that UV names.
-func (r released) installSDK() <-chan string {
+// installSDK starts to install the wheel into a new environment: other steps do not wait for it. The function that it returns waits, and
+// returns the environment's Python. It uses pip, or the faster uv that UV names.
+func (r released) installSDK() (python func() string) {
 	wheel, environment := r.file("openshift_ai_sdk-"+strings.TrimPrefix(r.version, "v")+"-py3-none-any.whl"), r.t.TempDir()
-	python := make(chan string, 1)
+	start := time.Now()
+	ended := make(chan struct{})
+	var failed error
+	var took time.Duration
 	go func() {
-		defer close(python)
-		start := time.Now()
+		defer close(ended)
 		create, install := []string{"python3", "-m", "venv", environment}, []string{"python3", "-m", "pip", "--python", environment, "install", "--quiet", wheel}
 		if uv := os.Getenv("UV"); uv != "" {
 			create, install = []string{uv, "venv", "--quiet", "--clear", environment}, []string{uv, "pip", "install", "--quiet", "--python", environment, wheel}
 		}
 		for _, args := range [][]string{create, install} {
 			if output, err := r.command(args[0], args[1:]...).CombinedOutput(); err != nil {
-				r.t.Errorf("%s: %v\n%s", strings.Join(args, " "), err, output)
+				failed = fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, output)
 				return
 			}
 		}
-		r.t.Logf("%5.1f s  install %s, at the same time", time.Since(start).Seconds(), filepath.Base(wheel))
-		python <- filepath.Join(environment, "bin", "python")
+		took = time.Since(start)
 	}()
-	return python
+	// The end of the test ends the command, which writes into a folder of the test.
+	r.t.Cleanup(func() { <-ended })
+	return func() string {
+		r.t.Helper()
+		<-ended
+		if failed != nil {
+			r.t.Fatal(failed)
+		}
+		r.t.Logf("%5.1f s  install %s, at the same time", took.Seconds(), filepath.Base(wheel))
+		return filepath.Join(environment, "bin", "python")
+	}
 }
 
 // saveRuntimes removes runtimes with the names of the release's, and creates them again at the end of the test.

@@ -13,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 if [ "${1:-}" = functions ]; then
   # What import openshift_ai_sdk needs; the wheels of all versions are in the cache of uv after the first run.
   for version in 3.10 3.11 3.12 3.13 3.14; do
-    if ! "$uv" venv --quiet --python "$version" "$work/$version" 2>"$work/log"; then
+    if ! UV_HTTP_TIMEOUT=10 "$uv" venv --quiet --python "$version" "$work/$version" 2>"$work/log"; then
       echo "python-$version: SKIPPED: $(tail -1 "$work/log")"
     elif "$uv" pip install --quiet --python "$work/$version" . 'pytest>=8.4' >"$work/log" 2>&1 &&
       "$work/$version/bin/python" -m pytest --quiet -p no:cacheprovider tests/unit/test_program.py >"$work/log" 2>&1; then
@@ -32,7 +32,7 @@ fi
 check() { # check NAME PYTHON PACKAGE [OPTION...]
   local name=$1 python=$2 package=$3
   shift 3
-  if ! "$uv" venv --quiet --python "$python" "$work/$name" 2>"$work/log"; then
+  if ! UV_HTTP_TIMEOUT=10 "$uv" venv --quiet --python "$python" "$work/$name" 2>"$work/log"; then
     echo "$name: SKIPPED: $(tail -1 "$work/log")"
     return
   fi
