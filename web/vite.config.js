@@ -37,7 +37,9 @@ export const refuseDevelopment = {
   name: 'refuse-development',
   apply: 'build',
   generateBundle(_, bundle) {
-    const found = Object.values(bundle).flatMap((chunk) => Object.keys(chunk.modules ?? {})).filter((id) => /[/.]development[/.]/.test(id.replace(/.*\/node_modules\//, '')));
+    const found = Object.values(bundle).flatMap((chunk) => Object.keys(chunk.modules ?? {}))
+      // A folder above the clone may have any name.
+      .filter((id) => id.includes('/node_modules/') && /[/.]development[/.]/.test(id.replace(/.*\/node_modules\//, '')));
     if (found.length > 0) this.error(`a development build is in the bundle: ${[...new Set(found)].join(', ')}`);
   },
 };
@@ -52,12 +54,14 @@ export const refuseWarnings = () => {
     name: 'refuse-warnings',
     apply: 'build',
     configResolved({logger}) {
-      const {warn} = logger;
-      logger.warn = (message, options) => {
-        if (isExpected(message)) return;
-        count++;
-        warn.call(logger, message, options);
-      };
+      for (const name of ['warn', 'warnOnce']) {
+        const print = logger[name];
+        logger[name] = (message, options) => {
+          if (isExpected(message)) return;
+          count++;
+          print.call(logger, message, options);
+        };
+      }
     },
     closeBundle() {
       if (count > 0) throw new Error(`${count} ${count === 1 ? 'warning' : 'warnings'} (above); a build must not warn`);

@@ -25,6 +25,7 @@ test('a development build is refused', () => {
     return found;
   };
   assert.deepEqual(errors('/development/web/node_modules/react-router/dist/production/index.mjs', '/web/node_modules/react/cjs/react.production.min.js'), []);
+  assert.deepEqual(errors('/home/development/web/src/main.tsx', '\0/home/development/web/virtual.js'), []);
   assert.match(errors('/web/node_modules/react-router/dist/development/index.mjs')[0], /react-router\/dist\/development/);
   assert.match(errors('/web/node_modules/react/cjs/react.development.js')[0], /react\.development\.js/);
 });
@@ -32,13 +33,15 @@ test('a development build is refused', () => {
 test('a build that warns fails', () => {
   const expected = "[IMPORT_IS_UNDEFINED] Import `use` will always be undefined because there is no matching export in '\0virtual:loadShare__react__loadShare__.js'\n node_modules/react-router/dist/production/chunk.mjs:2059";
   for (const [messages, fails] of [[[], false], [[expected], false], [[expected.replace('`use`', '`useJob`')], true], [['circular import'], true]]) {
-    const plugin = refuseWarnings();
-    const shown = [];
-    const logger = {warn: (message) => shown.push(message)};
-    plugin.configResolved({logger});
-    messages.forEach((message) => logger.warn(message));
-    assert.equal(shown.length, fails ? 1 : 0);
-    if (fails) assert.throws(() => plugin.closeBundle(), /1 warning/);
-    else plugin.closeBundle();
+    for (const name of ['warn', 'warnOnce']) {
+      const plugin = refuseWarnings();
+      const shown = [];
+      const logger = {warn: (message) => shown.push(message), warnOnce: (message) => shown.push(message)};
+      plugin.configResolved({logger});
+      messages.forEach((message) => logger[name](message));
+      assert.equal(shown.length, fails ? 1 : 0);
+      if (fails) assert.throws(() => plugin.closeBundle(), /1 warning/);
+      else plugin.closeBundle();
+    }
   }
 });
