@@ -145,6 +145,10 @@ def test_a_webhook_gets_new_findings(
         [("Running", []), ("Running", [GROWING]), ("Running", [GROWING]), ("Succeeded", [GROWING])],
     )
     wait_through(changes, lambda: changes.job.wait_for_completion(timeout=20, webhook=url))
-    seen = [(each["phase"], [finding["code"] for finding in each["newFindings"]]) for each in sent]
-    assert seen == [("Running", []), ("Running", ["MemoryGrowing"]), ("Succeeded", [])]
+    seen = [(each["event"], each["phase"], [finding["code"] for finding in each["newFindings"]]) for each in sent]
+    assert seen == [
+        ("phase", "Running", []),
+        ("finding", "Running", ["MemoryGrowing"]),
+        ("phase", "Succeeded", []),
+    ]
     assert sent[1]["newFindings"] == [{name: value for name, value in GROWING.items() if name != "evidence"}]

@@ -914,7 +914,7 @@ def test_resources_of_a_mapping_are_checked_with_the_job() -> None:
     with pytest.raises(InvalidJobError) as error:
         MPIJob("train", image="x", command="x", workers=10**9, resources={"cpu": -1, "gpu": "0.5"})
     assert [str(problem) for problem in error.value.problems] == [
-        "workers: 1000000000 is not allowed; use 1 to 5296",
+        "workers: 1000000000 is not allowed; use 1 to 5405",
         "resources.cpu: -1 is not allowed; use a quantity above 0 such as 4 or '500m'",
         "resources.gpu: '0.5' is not allowed; use a whole number, 0 or more",
     ]
@@ -925,7 +925,7 @@ def test_resources_of_a_mapping_are_checked_with_the_job() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"workers": 5297}, "workers: 5297 is not allowed; use 1 to 5296"),
+        ({"workers": 5406}, "workers: 5406 is not allowed; use 1 to 5405"),
         ({"slots_per_worker": 2**31}, "slots_per_worker: 2147483648 is not allowed; use 1 to 2147483647"),
         ({"retries": 2**31}, "retries: 2147483648 is not allowed; use 0 to 2147483647"),
         ({"run_as_user": 2**31}, "run_as_user: 2147483648 is not allowed; use 1 to 2147483647"),
@@ -935,7 +935,7 @@ def test_numbers_that_no_job_can_have_are_told(options: dict[str, Any], message:
     with pytest.raises(InvalidJobError) as error:
         MPIJob("train", image="x", command="x", **options)
     assert str(error.value) == message
-    MPIJob("train", image="x", command="x", workers=5296)
+    MPIJob("train", image="x", command="x", workers=5405)
 
 
 def test_a_name_has_room_for_its_workers() -> None:

@@ -69,7 +69,7 @@ async def notify(cluster: Cluster, observer: Observer | None, status: JobStatus)
         observer.phases[job] = status.phase
         await called(observer.on_phase, status)
     if observer.webhook and (is_new_phase or new):
-        await post(cluster, observer.webhook, status, new)
+        await post(cluster, observer.webhook, status, new, "phase" if is_new_phase else "finding")
     warn_if_blocked(observer, status)
 
 
@@ -90,12 +90,13 @@ def warn_if_blocked(observer: Observer, status: JobStatus) -> None:
         )
 
 
-async def post(cluster: Cluster, url: str, status: JobStatus, new: Sequence[Finding]) -> None:
+async def post(cluster: Cluster, url: str, status: JobStatus, new: Sequence[Finding], event: str) -> None:
     """Send a status with the new findings to a webhook; a failure causes a warning.
 
     The evidence is left out: it has lines of logs.
     """
     body = {
+        "event": event,
         "kind": status.kind,
         "name": status.name,
         "namespace": status.namespace,
