@@ -180,13 +180,10 @@ func changedEncryption(ctx context.Context, c *cluster.Cluster, before, after tr
 	return added, warnings
 }
 
-// namespaceLimits returns the limits of the jobs of a namespace; none if they cannot be read: the API server compares the job's JobSet with
-// them (config/webhook/limits.yaml).
+// namespaceLimits returns the limits of the jobs of a namespace, without those that cannot be read: the API server compares the job's JobSet
+// with all of them (config/webhook/limits.yaml).
 func namespaceLimits(ctx context.Context, c *cluster.Cluster, namespace string, settings plan.Settings) trainjob.Limits {
-	limits, err := trainjob.LoadLimits(ctx, c.NamespaceAnnotations, namespace, settings.OperatorNamespace)
-	if err != nil {
-		return trainjob.Limits{}
-	}
+	limits, _ := trainjob.LoadLimits(ctx, c.NamespaceAnnotations, namespace, settings.OperatorNamespace)
 	return limits
 }
 

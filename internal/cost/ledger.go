@@ -105,18 +105,20 @@ func SetAside(data map[string]string) {
 	delete(data, LedgerKey)
 }
 
-// Text returns the ledger as ParseLedger reads it. If it is too large, the users and queues of each day are summed up, and then also those with
-// other labels.
+// Text returns the ledger as ParseLedger reads it. If it is too large, it has no labels, which are any text of the jobs' users. If users
+// and queues alone are too large, those of each day are summed up, with their labels if there is room.
 func (l Ledger) Text() (string, error) {
 	data, err := json.Marshal(l)
-	for _, keepLabels := range []bool{true, false} {
+	for _, keep := range []struct{ users, labels bool }{{users: true}, {labels: true}, {}} {
 		if err != nil || len(data) <= maxLedgerBytes {
 			break
 		}
 		days := Ledger{Counted: l.Counted}
 		for _, line := range l.Lines {
-			line.User, line.Queue = otherUsers, ""
-			if !keepLabels {
+			if !keep.users {
+				line.User, line.Queue = otherUsers, ""
+			}
+			if !keep.labels {
 				line.Labels = ""
 			}
 			days.add(line)

@@ -71,8 +71,8 @@ func TestLedgersKeepWhatWasUsed(t *testing.T) {
 	}
 }
 
-// TestLabelsAreBounded: a ledger has a hundred values of each label, and the jobs with others are summed up. A ledger that is too large drops
-// users before labels.
+// TestLabelsAreBounded: a ledger has a hundred values of each label, and the jobs with others are summed up. A ledger whose
+// users have no room keeps the labels.
 func TestLabelsAreBounded(t *testing.T) {
 	t.Parallel()
 	var entries []LedgerEntry
@@ -106,7 +106,18 @@ func TestLabelsAreBounded(t *testing.T) {
 	if len(teams) != maxLabelValues+1 || jobs != 20_000 || teams["team-7"] != 67 || teams[otherLabels] < 13_000 {
 		t.Errorf("%d jobs of %d teams are kept: %v", jobs, len(teams), teams)
 	}
-	// Also labels are dropped if there is no room.
+	// Labels are dropped before users.
+	labelled := Ledger{}
+	for i := range 6000 {
+		labelled.Lines = append(labelled.Lines, LedgerLine{Day: "2026-11-30", User: fmt.Sprint("user-", i%9), Queue: "q", Labels: fmt.Sprintf("team=%0100d", i), Jobs: 1})
+	}
+	if text, err = labelled.Text(); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err = ParseLedger(map[string]string{LedgerKey: text}); err != nil || len(kept.Lines) != 9 || kept.Lines[0].Queue != "q" || kept.Lines[0].Labels != "" {
+		t.Errorf("%d lines are kept: %.200s, %v", len(kept.Lines), text, err)
+	}
+	// Both are dropped if there is no room.
 	for i := range 100_000 {
 		l.Lines = append(l.Lines, LedgerLine{Day: "2026-11-30", User: fmt.Sprint(i), Labels: fmt.Sprintf("team=%d", i), Jobs: 1})
 	}

@@ -408,8 +408,9 @@ func TestPolicyNames(t *testing.T) {
 		}
 	}
 	for kind, want := range map[string][]string{
-		"ValidatingAdmissionPolicy": policyNames, "ValidatingAdmissionPolicyBinding": policyNames,
-		"ValidatingWebhookConfiguration": {webhookConfiguration}, "MutatingWebhookConfiguration": {mutatingConfiguration},
+		"ValidatingAdmissionPolicy":        policyNames,
+		"ValidatingAdmissionPolicyBinding": slices.Sorted(slices.Values(append([]string{"mpijob-limits-own", "mpijob-namespaces-own"}, policyNames...))),
+		"ValidatingWebhookConfiguration":   {webhookConfiguration}, "MutatingWebhookConfiguration": {mutatingConfiguration},
 	} {
 		if diff := cmp.Diff(want, slices.Sorted(slices.Values(found[kind]))); diff != "" {
 			t.Errorf("%s (-doctor +config)\n%s", kind, diff)
@@ -740,6 +741,28 @@ func limited(defaults map[string]string, pairs ...string) Result {
 		namespace.Annotations[pairs[i]] = pairs[i+1]
 	}
 	return judgeLimits(namespace, trainjob.Limits{Namespace: namespace.Annotations, Defaults: defaults, DefaultsFrom: "mpijob-system"})[0]
+}
+
+// TestLimitsThatNobodyMayRead: the limits of the namespace are shown if the user may not read those of the cluster.
+func TestLimitsThatNobodyMayRead(t *testing.T) {
+	t.Parallel()
+	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: map[string]string{mpi.AnnotationMaxWorkers: "4"}}}
+	c := newCluster(t, nil, func(string, string) error { return nil }, own, deployment("mpijob-system", "mpijob-operator", operatorApp, 1, 1))
+	c.Namespace, c.API = "ns", interceptor.NewClient(c.API.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if key.Name == "mpijob-system" {
+				return forbidden("namespaces")
+			}
+			return api.Get(ctx, key, object, options...)
+		},
+	})
+	want := []string{
+		"ok Limits: each job of ns: at most 4 workers",
+		"- Limits: the cluster's limits are annotations of the operator's namespace mpijob-system, which you may not read; jobs are compared with them anyway",
+	}
+	if diff := cmp.Diff(want, summary(c.namespace(t.Context())[1:])); diff != "" {
+		t.Error(diff)
+	}
 }
 
 func TestFindOperator(t *testing.T) {

@@ -98,7 +98,7 @@ func TestLimitsOfCluster(t *testing.T) {
 
 	server.create(t, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "owner"},
-		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{"new", "own"}, Verbs: []string{"get", "patch", "update"}}},
+		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"namespaces", "namespaces/status"}, ResourceNames: []string{"new", "own"}, Verbs: []string{"get", "patch", "update"}}},
 	})
 	server.create(t, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "owner"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "owner"},
@@ -127,6 +127,12 @@ func TestLimitsOfCluster(t *testing.T) {
 			t.Errorf("%s=%s by an administrator: %v", test.name, test.value, err)
 		}
 	}
+	// Annotations are also changed with the status of a Namespace.
+	status := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"5"}}}`, mpi.AnnotationMaxWorkers))
+	if err := owner.SubResource("status").Patch(t.Context(), status, patch); err == nil || !strings.Contains(err.Error(), "allows more than 4") {
+		t.Errorf("with the status: the answer is %v", err)
+	}
 	// What was allowed before is kept by other changes.
 	if err := annotate(owner, "own", "any", "value"); err != nil {
 		t.Error(err)
@@ -134,5 +140,48 @@ func TestLimitsOfCluster(t *testing.T) {
 	// An invalid default is refused where it is written.
 	if err := annotate(server.client, "mpijob-system", mpi.AnnotationMaxWorkers, "many"); err == nil || !strings.Contains(err.Error(), "must be a whole number") {
 		t.Errorf("the answer is %v", err)
+	}
+}
+
+// TestLimitsWithoutParameter: the limits of a namespace itself apply if the bindings with the operator's namespace are missing.
+func TestLimitsWithoutParameter(t *testing.T) {
+	needsPolicies(t)
+	server := newTrainerServer(t)
+	for name, annotations := range map[string]map[string]string{"limited": {mpi.AnnotationMaxWorkers: "4"}, "free": nil} {
+		server.create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}})
+	}
+	objects, err := manifests("webhook", "limits.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range objects {
+		if _, has, _ := unstructured.NestedMap(object.Object, "spec", "paramRef"); !has {
+			server.create(t, object)
+		}
+	}
+	try := func(namespace string) error {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(fmt.Appendf(nil, limitedTrainJob, 5), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		object.SetNamespace(namespace)
+		return server.client.Create(t.Context(), object, client.DryRunAll)
+	}
+	eventually(t, "the limits of the namespace apply", func() error {
+		err := try("limited")
+		if err == nil || !strings.Contains(err.Error(), "at most 4, the limit of the namespace limited") {
+			return fmt.Errorf("the answer is %w", err)
+		}
+		return nil
+	})
+	if err := try("free"); err != nil && strings.Contains(err.Error(), "mpijob-limits") {
+		t.Error(err)
+	}
+	for value, refused := range map[string]bool{"9": false, "many": true} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "another", Annotations: map[string]string{mpi.AnnotationMaxWorkers: value}}}
+		err := server.client.Create(t.Context(), namespace, client.DryRunAll)
+		if (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "must be a whole number") {
+			t.Errorf("%s: the answer is %v", value, err)
+		}
 	}
 }

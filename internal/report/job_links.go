@@ -22,8 +22,8 @@ func ParseJobLinks(text string) (JobLinks, error) {
 	return JobLinks{links}, err
 }
 
-// Of returns the links of a job, with secrets masked: first those of its annotation, then those of the administrator, and the page in MLflow
-// that its variables name. Of several with the same title, the first one counts.
+// Of returns the links of a job, with secrets masked: first those of the administrator, which no user can replace, then those of its
+// annotation, and the page in MLflow that its variables name. Of several with the same title, the first one counts.
 func (l JobLinks) Of(job mpi.Job, report *v1alpha1.JobReport, mask func(string) string) (links []v1alpha1.Link) {
 	add := func(title, address string) {
 		same := func(other v1alpha1.Link) bool { return strings.EqualFold(other.Title, title) }
@@ -33,7 +33,7 @@ func (l JobLinks) Of(job mpi.Job, report *v1alpha1.JobReport, mask func(string) 
 		links = append(links, v1alpha1.Link{Title: title, URL: address})
 	}
 	values := linkValues(report)
-	for _, link := range slices.Concat(job.Links, l.links) {
+	for _, link := range slices.Concat(l.links, job.Links) {
 		add(link.Title, mpi.ExpandLink(link.Template, values))
 	}
 	add("MLflow", mlflowPage(job))

@@ -32,10 +32,12 @@ func TestJobLinks(t *testing.T) {
 			annotation: "TensorBoard=https://tb.example.com/?run={namespace}/{name}",
 			want:       []v1alpha1.Link{{Title: "TensorBoard", URL: "https://tb.example.com/?run=team/pi%26x"}},
 		},
-		"an annotation instead of the administrator's": {
-			annotation: "mlflow=https://other.example.com", all: "MLflow=https://mlflow.example.com TensorBoard=https://tb.example.com",
+		"the administrator's before an annotation": {
+			annotation: "mlflow=https://other.example.com Notes=https://notes.example.com", all: "MLflow=https://mlflow.example.com TensorBoard=https://tb.example.com",
 			launcher: env(uri, "https://third.example.com"),
-			want:     []v1alpha1.Link{{Title: "mlflow", URL: "https://other.example.com"}, {Title: "TensorBoard", URL: "https://tb.example.com"}},
+			want: []v1alpha1.Link{
+				{Title: "MLflow", URL: "https://mlflow.example.com"}, {Title: "TensorBoard", URL: "https://tb.example.com"}, {Title: "Notes", URL: "https://notes.example.com"},
+			},
 		},
 		"a secret in an annotation": {
 			annotation: "TensorBoard=https://tb.example.com/?token=abcdef0123456789",

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -12,6 +13,7 @@ import (
 	"opendatahub.io/mpijob/internal/cost"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/podspec"
 )
 
 // UsageSoFar returns what a running job used by what was observed of it now, and by its report so far: nil if that is unknown.
@@ -190,6 +192,9 @@ func (m maker) readUsage(told agentapi.Usage) *v1alpha1.Usage {
 	if told.Start > told.Since || told.Start < told.Since-told.Step || len(u.Metrics) == 0 {
 		return nil
 	}
+	if !m.mayHaveGPUs() {
+		u.Metrics = withoutGPUs(u.Metrics)
+	}
 	hasPoints := false
 	for _, pod := range told.Pods {
 		name := m.podOfHost(pod.Host)
@@ -201,6 +206,9 @@ func (m maker) readUsage(told agentapi.Usage) *v1alpha1.Usage {
 		if memory != nil && len(points) > 0 && !hasPoints {
 			memory.Points, hasPoints = points, true
 		}
+		if !m.mayHaveGPUs() {
+			used.Metrics = withoutGPUs(used.Metrics)
+		}
 		u.PerPod = append(u.PerPod, used)
 	}
 	for _, rank := range told.Ranks[:min(len(told.Ranks), agentapi.MaxUsageRanks)] {
@@ -209,6 +217,21 @@ func (m maker) readUsage(told agentapi.Usage) *v1alpha1.Usage {
 		}
 	}
 	return u
+}
+
+// mayHaveGPUs reports whether a pod of the job may have GPUs of its own. Others see all of a node if they are privileged, or if their image
+// asks for them (NVIDIA_VISIBLE_DEVICES). What a ResourceClaim requests is unknown.
+func (m maker) mayHaveGPUs() bool {
+	return slices.ContainsFunc([]corev1.PodSpec{m.job.Launcher.Template.Spec, m.job.Workers.Template.Spec}, func(pod corev1.PodSpec) bool {
+		return podspec.PodAccelerators(pod) > 0 || len(pod.ResourceClaims) > 0
+	})
+}
+
+// withoutGPUs drops the metrics of GPUs.
+func withoutGPUs(metrics []v1alpha1.UsageMetric) []v1alpha1.UsageMetric {
+	return slices.DeleteFunc(metrics, func(m v1alpha1.UsageMetric) bool {
+		return m.Metric == v1alpha1.MetricGPU || m.Metric == v1alpha1.MetricGPUMemory
+	})
 }
 
 // memoryPoints returns the points of the memory in metrics, if there are not too many.

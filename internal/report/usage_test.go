@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -292,6 +293,34 @@ func TestHostNames(t *testing.T) {
 	}
 	if got := strings.Join(names, " "); got != "pi-node-0-1-abcde pi-node-0-10-fghij" {
 		t.Error(got)
+	}
+}
+
+// TestGPUsOfOthers: GPUs that agents see in pods which request none are not those of the job.
+func TestGPUsOfOthers(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*corev1.PodSpec)
+		want   bool
+	}{
+		"requested": {func(*corev1.PodSpec) {}, true},
+		"none":      {func(pod *corev1.PodSpec) { delete(pod.Containers[0].Resources.Limits, "nvidia.com/gpu") }, false},
+		"a claim": {func(pod *corev1.PodSpec) {
+			delete(pod.Containers[0].Resources.Limits, "nvidia.com/gpu")
+			pod.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
+		}, true},
+	} {
+		h := &history{t: t, job: job(2, func(j *mpi.Job) { test.change(&j.Workers.Template.Spec) })}
+		h.pass(75*time.Second, pods(h.job, corev1.PodRunning, time.Second), jobstate.Evidence{Usage: used(h.job, 5*time.Second, 65*time.Second, 1000, func(u *agentapi.Usage) {
+			seen := agentapi.MetricUsage{Metric: agentapi.MetricGPU, Mean: 8000, P95: 8000, Max: 8000, Limit: 8000}
+			u.Metrics, u.Pods[0].Metrics = append(u.Metrics, seen), append(u.Pods[0].Metrics, seen)
+		})})
+		got := h.last.Status.Usage
+		if got == nil || len(got.PerPod) != 2 {
+			t.Fatalf("%s: the usage is %+v", name, got)
+		}
+		if ofJob, ofPod := v1alpha1.FindMetric(got.Metrics, v1alpha1.MetricGPU), v1alpha1.FindMetric(got.PerPod[0].Metrics, v1alpha1.MetricGPU); (ofJob != nil) != test.want || (ofPod != nil) != test.want {
+			t.Errorf("%s: the GPUs are %v and %v", name, ofJob, ofPod)
+		}
 	}
 }
 
