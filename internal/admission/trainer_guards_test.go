@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -267,5 +268,22 @@ func TestTrainJobsOfTheOtherKindOfRuntime(t *testing.T) {
 	answer := guardTrainJob(t.Context(), api, cluster.New(api, api, nil, clock.RealClock{}), plan.Settings{}, noGangs{}, request)
 	if !answer.Allowed || !strings.Contains(strings.Join(answer.Warnings, "\n"), "but a ClusterTrainingRuntime of this name: remove kind") {
 		t.Errorf("the answer is %+v", answer)
+	}
+}
+
+// TestOwnLimitsStay: the limits of a namespace apply while those of the operator's cannot be read.
+func TestOwnLimitsStay(t *testing.T) {
+	own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: map[string]string{mpi.AnnotationMaxWorkers: "4"}}}
+	api := mpitest.FakeAPI().WithObjects(own).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if key.Name == "mpijob-system" {
+				return errors.New("no answer")
+			}
+			return api.Get(ctx, key, object, options...)
+		},
+	}).Build()
+	limits := namespaceLimits(t.Context(), cluster.New(api, api, nil, clock.RealClock{}), "ns", plan.Settings{OperatorNamespace: "mpijob-system"})
+	if value, isDefault, set := limits.Get(mpi.AnnotationMaxWorkers); value != "4" || isDefault || !set {
+		t.Errorf("the limits are %+v", limits)
 	}
 }
