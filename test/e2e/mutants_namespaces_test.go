@@ -43,6 +43,8 @@ func breakNetwork(m *mutant, r *rand.Rand) {
 		launcher(m.job).Command = slices.Insert(launcher(m.job).Command, 1, "--host", host+":4")
 		m.what = "mpirun has the host " + host
 		m.expects(codes.LaunchRefused, host)
+		// Open MPI 5 tries to connect to it.
+		m.truth.Codes = append(m.truth.Codes, codes.UnknownHost)
 		m.advises("Remove --host", "--host")
 	default:
 		name := pick(r, "eth3", "ib1", "bond0")
