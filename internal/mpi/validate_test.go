@@ -65,6 +65,9 @@ func TestValidate(t *testing.T) {
 			"spec.deadline: Invalid value: -4: must be greater than or equal to 0",
 			"spec.backoff: Invalid value: -5: must be greater than or equal to 0",
 		}},
+		// The SDK's MOST_WORKERS.
+		"as many workers as a ConfigMap lists with the shortest names": {workers: 5405, change: func(j *mpi.Job) { j.Name, j.Namespace = "a", "n" }},
+		"one more":                            {workers: 5406, change: func(j *mpi.Job) { j.Name, j.Namespace = "a", "n" }, want: []string{"spec.workers: Invalid value: 5406: must be at most 5405: the hostfile is stored in a ConfigMap, which is limited to 1 MiB"}},
 		"more workers than a ConfigMap lists": {workers: 100_000, want: []string{"spec.workers: Invalid value: 100000: must be at most 5190: the hostfile is stored in a ConfigMap, which is limited to 1 MiB"}},
 		"more ranks than MPI counts":          {workers: 2, change: func(j *mpi.Job) { j.SlotsPerWorker = 1 << 30 }, want: []string{"spec.slots: Invalid value: 1073741824: 2 workers with this number of slots have 2147483648 ranks; MPI supports at most 2147483647 ranks"}},
 		"a relative SSH path":                 {workers: 1, change: func(j *mpi.Job) { j.SSHMountPath = "keys" }, want: []string{`spec.ssh: Invalid value: "keys": must be an absolute path, such as /root/.ssh`}},

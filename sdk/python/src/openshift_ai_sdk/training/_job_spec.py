@@ -64,8 +64,8 @@ NOT_IN_TRAIN_JOBS = {
 LARGEST = 2**31 - 1
 # The longest time in such a field, in seconds.
 LONGEST_TIMEOUT = LARGEST
-# The operator's bound for the shortest names. A ConfigMap of up to 1 MiB lists each host twice, with 64 bytes for the cluster's domain and
-# 24 bytes around the names: 1048576 / (2 * (len("a-worker-5404.a.n.svc") + 64) + 24).
+# The operator's bound for the shortest names. A ConfigMap of up to 1 MiB lists each host twice, with 64 bytes for the
+# cluster's domain and 24 bytes around the names: 1048576 / (2 * (len("a-worker-5404.a.n.svc") + 64) + 24).
 MOST_WORKERS = 5405
 
 
