@@ -34,10 +34,11 @@ func TestReportsHaveLinks(t *testing.T) {
 			return nil
 		})
 	}
-	all := []v1alpha1.Link{{Title: "Traces", URL: "https://traces.example.com/" + namespace}, {Title: "MLflow", URL: "https://mlflow.example.com/#/experiments/7"}}
-	has("of the administrator and of MLflow", all...)
+	traces := v1alpha1.Link{Title: "Traces", URL: "https://traces.example.com/" + namespace}
+	mlflow := v1alpha1.Link{Title: "MLflow", URL: "https://mlflow.example.com/#/experiments/7"}
+	has("of the administrator and of MLflow", traces, mlflow)
 	change(t, namespace, annotated(mpi.AnnotationLinks, "TensorBoard=https://tb.example.com/{name}"))
-	has("of the job, too", append([]v1alpha1.Link{{Title: "TensorBoard", URL: "https://tb.example.com/pi"}}, all...)...)
+	has("of the job, too", traces, v1alpha1.Link{Title: "TensorBoard", URL: "https://tb.example.com/pi"}, mlflow)
 
 	bad := mpitest.MPIJob(namespace, 1, annotated(mpi.AnnotationLinks, "TensorBoard=javascript:alert(1)"), func(o *kubeflow.MPIJob) { o.Name = "bad" })
 	create(t, bad)
