@@ -409,7 +409,7 @@ func TestPolicyNames(t *testing.T) {
 	}
 	for kind, want := range map[string][]string{
 		"ValidatingAdmissionPolicy":        policyNames,
-		"ValidatingAdmissionPolicyBinding": slices.Sorted(slices.Values(append([]string{"mpijob-limits-own", "mpijob-namespaces-own"}, policyNames...))),
+		"ValidatingAdmissionPolicyBinding": policyNames,
 		"ValidatingWebhookConfiguration":   {webhookConfiguration}, "MutatingWebhookConfiguration": {mutatingConfiguration},
 	} {
 		if diff := cmp.Diff(want, slices.Sorted(slices.Values(found[kind]))); diff != "" {

@@ -143,7 +143,8 @@ func TestLimitsOfCluster(t *testing.T) {
 	}
 }
 
-// TestLimitsWithoutParameter: the limits of a namespace itself apply if the bindings with the operator's namespace are missing.
+// TestLimitsWithoutParameter: the limits of a namespace itself apply while the bindings are those of an earlier version, which name no namespace of
+// the operator.
 func TestLimitsWithoutParameter(t *testing.T) {
 	needsPolicies(t)
 	server := newTrainerServer(t)
@@ -155,9 +156,8 @@ func TestLimitsWithoutParameter(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, object := range objects {
-		if _, has, _ := unstructured.NestedMap(object.Object, "spec", "paramRef"); !has {
-			server.create(t, object)
-		}
+		unstructured.RemoveNestedField(object.Object, "spec", "paramRef")
+		server.create(t, object)
 	}
 	try := func(namespace string) error {
 		object := &unstructured.Unstructured{}
