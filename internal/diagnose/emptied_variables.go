@@ -79,39 +79,39 @@ const (
 // emptyIn returns the variable of a word of a script that had no value where the word became a file's name; "" if it did not become that.
 func emptyIn(word, file string) string {
 	found := referenced.FindAllStringSubmatchIndex(word, -1)
-	// What remains has to identify the word, and two variables next to each other do not show which one is empty.
-	rest := referenced.ReplaceAllString(word, "")
-	touch := false
-	for i := 1; i < len(found); i++ {
-		touch = touch || found[i][0] == found[i-1][1]
-	}
-	if len(word) > longestWord || len(found) > mostReferences || touch || len(strings.Trim(rest, "/.-_")) < 3 {
+	if len(word) > longestWord || len(found) > mostReferences || !identifies(word, found) {
 		return ""
 	}
-	for i := range found {
-		var form strings.Builder
-		form.WriteString("^")
-		at, name := 0, ""
-		for k, reference := range found {
-			if reference[0] > 0 && word[reference[0]-1] == '\\' {
-				// The ranks' shell replaces it.
-				return ""
-			}
-			form.WriteString(regexp.QuoteMeta(word[at:reference[0]]))
-			if at = reference[1]; k != i {
-				form.WriteString(`[^/\s]*`)
-				continue
-			}
-			for group := 2; group < len(reference); group += 2 {
-				if reference[group] >= 0 {
-					name = word[reference[group]:reference[group+1]]
-				}
-			}
-		}
-		form.WriteString(regexp.QuoteMeta(word[at:]) + "$")
-		if regexp.MustCompile(form.String()).MatchString(file) {
-			return name
+	for i, reference := range found {
+		if withoutValue(word, found, i).MatchString(file) {
+			return strings.Trim(word[reference[0]:reference[1]], "${}")
 		}
 	}
 	return ""
+}
+
+// identifies reports whether a file name shows which reference of a word was empty: what remains of the word is long enough, no two
+// references are next to each other, and the ranks' shell replaces none of them.
+func identifies(word string, references [][]int) bool {
+	for i, reference := range references {
+		if reference[0] > 0 && word[reference[0]-1] == '\\' || i > 0 && reference[0] == references[i-1][1] {
+			return false
+		}
+	}
+	return len(strings.Trim(referenced.ReplaceAllString(word, ""), "/.-_")) >= 3
+}
+
+// withoutValue matches what a word becomes if one of its references has no value.
+func withoutValue(word string, references [][]int, empty int) *regexp.Regexp {
+	var form strings.Builder
+	form.WriteString("^")
+	at := 0
+	for i, reference := range references {
+		form.WriteString(regexp.QuoteMeta(word[at:reference[0]]))
+		if at = reference[1]; i != empty {
+			form.WriteString(`[^/\s]*`)
+		}
+	}
+	form.WriteString(regexp.QuoteMeta(word[at:]) + "$")
+	return regexp.MustCompile(form.String())
 }
