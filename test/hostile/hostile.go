@@ -238,7 +238,7 @@ const absent = "\x00absent"
 
 // annotations are those of this project, and those that it reads.
 var annotations = []string{
-	mpi.AnnotationTemplate, mpi.AnnotationDisrupted, mpi.AnnotationEarlierAttempts, mpi.AnnotationActiveSince, mpi.AnnotationImplementation, mpi.AnnotationMaxWorkers, mpi.AnnotationMinWorkers, mpi.AnnotationMaxGPUs, mpi.AnnotationNodeLabels, mpi.AnnotationCreator,
+	mpi.AnnotationTemplate, mpi.AnnotationDisrupted, mpi.AnnotationEarlierAttempts, mpi.AnnotationActiveSince, mpi.AnnotationActiveBefore, mpi.AnnotationLinks, mpi.AnnotationImplementation, mpi.AnnotationMaxWorkers, mpi.AnnotationMinWorkers, mpi.AnnotationMaxGPUs, mpi.AnnotationNodeLabels, mpi.AnnotationCreator,
 	mpi.AnnotationSuspendSetBy, mpi.AnnotationChangedBy, mpi.AnnotationQueueSuspendSetBy, mpi.AnnotationConnections, mpi.AnnotationLaunch, mpi.AnnotationRequeues, mpi.AnnotationMaxRestarts, mpi.AnnotationTTL, mpi.AnnotationGate,
 	mpi.AnnotationWaitForQuota, mpi.AnnotationRDMA, mpi.AnnotationSilence, mpi.AnnotationProfile, mpi.AnnotationRequiredTopology, mpi.AnnotationPreferredTopology, mpi.AnnotationAllowEgress, mpi.AnnotationEndpoints,
 	mpi.AnnotationGangTimeouts, mpi.AnnotationSuspendInQueue, mpi.AnnotationRequireEncryption, mpi.AnnotationTraceParent, mpi.AnnotationScheduleTimeout, mpi.AnnotationPriorityClass, mpi.AnnotationRemovedRDMA, mpi.AnnotationAdmitted,
