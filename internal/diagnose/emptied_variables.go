@@ -1,12 +1,9 @@
 package diagnose
 
 import (
-	"path"
 	"regexp"
 	"slices"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
@@ -33,7 +30,7 @@ func (p *input) emptiedVariable(figures map[string]string) []v1alpha1.Remedy {
 			}
 			for _, word := range wordWithVariable.FindAllString(script, mostWords) {
 				name := emptyIn(word, file)
-				if name == "" || isAssigned(name, script) || facts.SetsVariable(p.Template(mpi.RoleWorker), name) || slices.ContainsFunc(main.Env, func(v corev1.EnvVar) bool { return v.Name == name }) {
+				if name == "" || isAssigned(name, script) || facts.SetsVariable(p.Template(mpi.RoleWorker), name) || facts.SetsVariable(p.Template(mpi.RoleLauncher), name) {
 					continue
 				}
 				figures["variable"], figures["option"] = name, quotedText(p.mask(word))
@@ -51,9 +48,8 @@ func (p *input) emptyRemedies(name string, words []string, figures map[string]st
 		of = mpi.OpenMPI
 	}
 	meant, isOwn := implementation.RankVariable(name, of)
-	isScript := len(words) >= 3 && strings.HasSuffix(path.Base(words[0]), "sh") && shellOption.MatchString(words[1])
 	switch {
-	case isOwn && isScript:
+	case isOwn && isScript(words):
 		return codes.ReplacedTooEarly
 	case isOwn:
 		return nil

@@ -12,8 +12,6 @@ import (
 )
 
 var (
-	// python is the name of an interpreter.
-	python = regexp.MustCompile(`^python[\d.]*$`)
 	// inlineOfScript is a program that a script of a shell gives to Python as an argument in single quotes, whose lines it does not change.
 	inlineOfScript = regexp.MustCompile(`(?s)\bpython[\d.]*(?:\s+-[a-zA-Z]+)*\s+-[a-zA-Z]*c\s+'([^']+)'`)
 	// hereDocument is a program that a script gives to Python as its standard input, by a quoted delimiter.
@@ -63,7 +61,7 @@ func inlinePrograms(words []string, file string) (programs []string) {
 			continue
 		}
 		if i >= 2 && shellOption.MatchString(words[i-1]) {
-			if interpreter := lastProgram(words[:i-1]); python.MatchString(interpreter) {
+			if interpreter.MatchString(lastProgram(words[:i-1])) {
 				if file == agentapi.InlineFile {
 					programs = append(programs, word)
 				}

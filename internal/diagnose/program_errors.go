@@ -57,7 +57,11 @@ func (p *input) addError(pod facts.Pod, found *loglines.ErrorLine, figures map[s
 	figures["raisedIn"] = loglines.LastCall(pod.Log.Lines, cause.Line)
 	_, causeFrame := loglines.RaisedAt(pod.Log.Lines, cause.Line)
 	inline := p.inlineSource(causeFrame)
-	figures["ownSource"] = strings.Join(append(loglines.OwnSource(pod.Log.Lines, cause.Line), inline), "\n")
+	ownSource := loglines.OwnSource(pod.Log.Lines, cause.Line)
+	if inline != "" {
+		ownSource = append(ownSource, inline)
+	}
+	figures["ownSource"] = strings.Join(ownSource, "\n")
 	var aside []string
 	switch {
 	case found.Rank == "" || found.Rank == figures["rank"]:

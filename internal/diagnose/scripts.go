@@ -58,12 +58,16 @@ type scriptLine struct {
 // script; nil if there is none, or several.
 func (p *input) silentLine() *scriptLine {
 	for _, main := range first(p.Template(mpi.RoleLauncher).Containers) {
-		words := slices.Concat(main.Command, main.Args)
-		if len(words) >= 3 && strings.HasSuffix(path.Base(words[0]), "sh") && shellOption.MatchString(words[1]) {
+		if words := slices.Concat(main.Command, main.Args); isScript(words) {
 			return silentLineOf(words[2], strings.Contains(words[1], "e"))
 		}
 	}
 	return nil
+}
+
+// isScript reports whether the words of a command are a shell, an option such as -ec, and a script.
+func isScript(words []string) bool {
+	return len(words) >= 3 && strings.HasSuffix(path.Base(words[0]), "sh") && shellOption.MatchString(words[1])
 }
 
 // silentLineOf is silentLine for a script. It returns nil for a script with functions or documents, whose lines may not run. The lines of a text in

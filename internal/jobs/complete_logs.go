@@ -141,7 +141,7 @@ func (j Job) CompleteLogs(ctx context.Context, fetch Fetch) (logstream.Stored, e
 	if err != nil {
 		return fail(err)
 	}
-	return logstream.Stored{Index: index, Places: j.podPlaces(), Fetch: fetch}, nil
+	return logstream.Stored{Index: index, Places: j.FailureLogs().Places, Fetch: fetch}, nil
 }
 
 // CompleteLogsText describes which complete logs there are, and until when; empty if there are none.

@@ -11,29 +11,22 @@ import (
 	"opendatahub.io/mpijob/internal/phrase"
 )
 
-// FailureLogs returns the last log lines of the launcher and of the failed pods of a job that has failed.
+// FailureLogs returns the last log lines of the launcher and of the failed pods of a job that has failed, with the places of the pods in its report
+// and of the launcher's pods whose lines it has.
 func (j Job) FailureLogs() logstream.Kept {
-	kept := logstream.Kept{Places: j.podPlaces()}
+	kept := logstream.Kept{Places: map[string]logstream.Place{}}
 	if failure := j.Status().Failure; failure != nil {
 		kept.Lines = logstream.ParseTail(failure.LogTail)
 	}
-	return kept
-}
-
-// podPlaces returns the places of the pods in the job's report, by name, and of the launcher's pods whose lines it has.
-func (j Job) podPlaces() map[string]logstream.Place {
-	places := map[string]logstream.Place{}
-	if failure := j.Status().Failure; failure != nil {
-		for _, line := range logstream.ParseTail(failure.LogTail) {
-			if strings.HasPrefix(line.Pod, j.Name+"-launcher-") {
-				places[line.Pod] = logstream.Place{Role: mpi.RoleLauncher}
-			}
+	for _, line := range kept.Lines {
+		if strings.HasPrefix(line.Pod, j.Name+"-launcher-") {
+			kept.Places[line.Pod] = logstream.Place{Role: mpi.RoleLauncher}
 		}
 	}
 	for _, pod := range j.Status().Pods {
-		places[pod.Name] = logstream.Place{Role: mpi.Role(pod.Role), Index: int(pod.Index)}
+		kept.Places[pod.Name] = logstream.Place{Role: mpi.Role(pod.Role), Index: int(pod.Index)}
 	}
-	return places
+	return kept
 }
 
 // KeptLogs returns the log lines in the job's report: those of all pods, as they were when the job ended, and the last lines of pods that

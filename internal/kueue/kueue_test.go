@@ -97,11 +97,11 @@ func TestFromKueue(t *testing.T) {
 			workload: "{metadata: {name: mpijob-pi, annotations: {mpi.opendatahub.io/gang-timeouts: '2'}}, spec: {active: false}}",
 			want:     jobstate.QueueState{Name: "team-a", Object: "mpijob-pi", Never: true, Stopped: true, Reason: kueue.ReasonDeactivated, Message: "the Workload is deactivated"},
 		},
-		"is let in for a time": {
+		"is admitted for a time": {
 			workload: "{spec: {maximumExecutionTimeSeconds: 3600}, status: {conditions: [{type: Admitted, status: 'True', lastTransitionTime: '2026-01-02T03:00:00Z'}]}}",
 			want:     jobstate.QueueState{Name: "team-a", Admitted: true, AdmittedAt: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC), EndsAt: time.Date(2026, 1, 2, 4, 0, 0, 0, time.UTC), Limit: time.Hour},
 		},
-		"is let in for the rest of a time": {
+		"is admitted for the rest of a time": {
 			workload: "{spec: {maximumExecutionTimeSeconds: 3600}, status: {accumulatedPastExecutionTimeSeconds: 600, conditions: [{type: Admitted, status: 'True', lastTransitionTime: '2026-01-02T03:00:00Z'}]}}",
 			want:     jobstate.QueueState{Name: "team-a", Admitted: true, AdmittedAt: time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC), EndsAt: time.Date(2026, 1, 2, 3, 50, 0, 0, time.UTC), Limit: time.Hour},
 		},

@@ -16,7 +16,7 @@ import (
 
 // Mistakes in what a job expects of its network, its namespace and its volumes' files.
 
-// breakNetwork: a program connects to what it cannot reach, or the launcher is told of wrong hosts and interfaces.
+// breakNetwork: a program connects to what it cannot reach, or the launcher gets wrong hosts and interfaces.
 func breakNetwork(m *mutant, r *rand.Rand) {
 	port := pick(r, 80, 5432, 6379, 8080)
 	switch r.IntN(5) {

@@ -262,7 +262,7 @@ func breakFile(m *mutant, r *rand.Rand) {
 	launcher(m.job).Command = mpiCommand(m.sample, "sh", "-c", "until [ -e "+name+" ]; do sleep 1; done; exec ranks")
 	m.what = "all ranks wait for the file " + name
 	m.waits(codes.RanksIdle, "idle since")
-	// It is told after two minutes, because a program may sleep on purpose.
+	// It is reported after two minutes, because a program may sleep on purpose.
 	m.truth.after = 2 * time.Minute
 }
 

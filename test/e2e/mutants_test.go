@@ -93,7 +93,7 @@ func mutantSeed(t *testing.T) uint64 {
 	}
 	commit, err := exec.CommandContext(t.Context(), "git", "rev-parse", "HEAD").Output()
 	if err != nil {
-		t.Logf("the seed is 1, because the commit is not known: %v", err)
+		t.Logf("the seed is 1, because the commit is unknown: %v", err)
 		return 1
 	}
 	return seedOf(strings.TrimSpace(string(commit)))

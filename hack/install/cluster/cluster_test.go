@@ -19,13 +19,9 @@ const (
 	jobTimeout = 90 * time.Second
 )
 
-// TestCluster installs the operator on a real cluster with Helm, and upgrades, removes and installs it again under a job that runs.
-// At the end neither the operator nor its CRDs are installed.
-func TestCluster(t *testing.T) {
-	kubeconfig, operatorImage := os.Getenv("KUBECONFIG"), os.Getenv("IMG")
-	if kubeconfig == "" || operatorImage == "" {
-		t.Skip("KUBECONFIG and IMG name no cluster and no image of the operator; make install-e2e does")
-	}
+// connect returns the cluster of a kubeconfig.
+func connect(t *testing.T, kubeconfig string) api {
+	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +30,17 @@ func TestCluster(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := api{t, c}
+	return api{t, c}
+}
+
+// TestCluster installs the operator on a real cluster with Helm, and upgrades, removes and installs it again under a job that runs.
+// At the end neither the operator nor its CRDs are installed.
+func TestCluster(t *testing.T) {
+	kubeconfig, operatorImage := os.Getenv("KUBECONFIG"), os.Getenv("IMG")
+	if kubeconfig == "" || operatorImage == "" {
+		t.Skip("KUBECONFIG and IMG name no cluster and no image of the operator; make install-e2e does")
+	}
+	a := connect(t, kubeconfig)
 	h := newHelm(t, kubeconfig, namespace, kube.StatusWatcherStrategy, fmt.Sprintf("{image: %s, agent: {image: %s}}", imageValues(t, operatorImage), imageValues(t, os.Getenv("AGENT_IMG"))))
 	sample := os.Getenv("SAMPLE_IMG")
 
@@ -45,10 +51,10 @@ func TestCluster(t *testing.T) {
 	wantCheck(h)
 
 	restrict(a, jobs)
-	t.Cleanup(func() { _ = c.Delete(t.Context(), object("v1", "Namespace", "", jobs)) })
+	t.Cleanup(func() { _ = a.Delete(t.Context(), object("v1", "Namespace", "", jobs)) })
 	pi := readYAML(t, "config/samples/pi.yaml", "odh/mpi-sample-openmpi:dev", sample)
 	pi.SetNamespace(jobs)
-	if err := c.Create(t.Context(), pi); err != nil {
+	if err := a.Create(t.Context(), pi); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now()
@@ -58,7 +64,7 @@ func TestCluster(t *testing.T) {
 
 	long := readYAML(t, "config/samples/pi.yaml", "odh/mpi-sample-openmpi:dev", sample, "name: pi", "name: long", "job-name: pi", "job-name: long", `"4", pi]`, `"4", sleep, "1000"]`)
 	long.SetNamespace(jobs)
-	if err := c.Create(t.Context(), long); err != nil {
+	if err := a.Create(t.Context(), long); err != nil {
 		t.Fatal(err)
 	}
 	wantCondition(a, "long", "Running")

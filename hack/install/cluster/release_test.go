@@ -15,8 +15,6 @@ import (
 
 	"helm.sh/helm/v4/pkg/kube"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/hack/install/chart"
 	"opendatahub.io/mpijob/hack/install/manifests"
@@ -44,15 +42,7 @@ func TestReleasedFiles(t *testing.T) {
 	if kubeconfig == "" {
 		t.Fatal("RELEASE names a release, and KUBECONFIG no cluster to install it on")
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := newRelease(t, folder, api{t, c})
+	r := newRelease(t, folder, connect(t, kubeconfig))
 	python := r.installSDK()
 	r.checkFiles()
 	r.installCLI()
@@ -63,7 +53,7 @@ func TestReleasedFiles(t *testing.T) {
 	r.wantOperator()
 	r.run("kubectl", "apply", "--server-side", "-f", r.file("runtimes-kubernetes.yaml"))
 	restrict(r.api, releaseJobs)
-	t.Cleanup(func() { _ = c.Delete(context.Background(), object("v1", "Namespace", "", releaseJobs)) })
+	t.Cleanup(func() { _ = r.Delete(context.Background(), object("v1", "Namespace", "", releaseJobs)) })
 	r.runMPIJob("pi")
 	r.want("pi is approximately 3.14", python(), "-c", trainJob)
 	r.wantPulls(namespace, "mpijob-operator")
