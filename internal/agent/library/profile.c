@@ -10,7 +10,7 @@
 typedef uintptr_t word;
 typedef int function();
 
-enum { readWrite = 2, create = 0100, exclusive = 0200, closeOnExec = 02000000, monotonic = 1, pageSize = 4096 };
+enum { readOnly = 0, readWrite = 2, create = 0100, exclusive = 0200, closeOnExec = 02000000, monotonic = 1, pageSize = 4096 };
 
 // The functions of the C library that are used. Those of Linux' two, glibc and musl, agree in them.
 struct timespec { long seconds, nanoseconds; };
@@ -22,6 +22,7 @@ extern char *getenv(const char *name);
 extern int getpid(void);
 extern int snprintf(char *to, unsigned long size, const char *format, ...);
 extern int open(const char *path, int flags, ...);
+extern long read(int file, void *data, unsigned long size);
 extern long write(int file, const void *data, unsigned long size);
 extern int close(int file);
 extern int rename(const char *from, const char *to);
@@ -37,7 +38,7 @@ struct record {
 	// start and end are those of the time between MPI_Init and MPI_Finalize, by the monotonic clock; end is 0 until then. last is
 	// when a call began or ended last, and entered when the call began in which the program is; 0 if it is in none.
 	uint64_t start, end, last, entered;
-	uint64_t communication, collective;
+	uint64_t communication;
 	uint64_t sizes[sizeClasses];
 	struct call call[maxCalls];
 	// launch identifies the run of MPI's launcher; it is empty if the agent has not set it.
@@ -56,10 +57,57 @@ static __thread const struct counted *outermost;
 // The parts of the compiler's library by which an exception leaves the counters right. A process without exceptions may not have them.
 __asm__(".weak _Unwind_Resume\n.weak __gcc_personality_v0");
 
-static uint64_t now(void) {
+static uint64_t kernelTime(void) {
 	struct timespec time;
 	clock_gettime(monotonic, &time);
 	return (uint64_t)time.seconds * 1000000000 + (uint64_t)time.nanoseconds;
+}
+
+// The counter of time that x86's CPUs have takes half as long to read as the kernel's clock. Where the kernel itself measures time by it, it is
+// the same on all CPUs and has a constant rate, which follows from two readings of both.
+static struct reading { uint64_t ticks, nanoseconds; } loaded;
+// scale is nanoseconds per tick, in units of 2^-scaleBits; 0 if the kernel's clock is used. It is set before record is.
+enum { scaleBits = 32 };
+static uint64_t scale;
+
+#ifdef __x86_64__
+static uint64_t ticks(void) { return __builtin_ia32_rdtsc(); }
+
+static int countsTicks(void) {
+	static const char source[] = "tsc\n";
+	char name[sizeof source];
+	int file = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", readOnly | closeOnExec);
+	if (file < 0) return 0;
+	long size = read(file, name, sizeof name);
+	close(file);
+	if (size != (long)sizeof source - 1) return 0;
+	for (int i = 0; i < size; i++) if (name[i] != source[i]) return 0;
+	return 1;
+}
+#else
+static uint64_t ticks(void) { return 0; }
+static int countsTicks(void) { return 0; }
+#endif
+
+static struct reading readClocks(void) {
+	struct reading r = {ticks(), kernelTime()};
+	return r;
+}
+
+static uint64_t now(void) {
+	if (!scale) return kernelTime();
+	return loaded.nanoseconds + (uint64_t)((unsigned __int128)(ticks() - loaded.ticks) * scale >> scaleBits);
+}
+
+// calibrate finds out the rate of the counter since the library was loaded: MPI_Init takes long enough for a precise one.
+static void calibrate(void) {
+	enum { shortest = 5000000 };
+	struct reading r = readClocks();
+	uint64_t passed = r.ticks - loaded.ticks, took = r.nanoseconds - loaded.nanoseconds;
+	if (took < shortest || r.ticks <= loaded.ticks || !countsTicks()) return;
+	// A division of more than 64 bits would need the compiler's library.
+	for (; took >> (64 - scaleBits); took >>= 1) passed >>= 1;
+	scale = (took << scaleBits) / passed;
 }
 
 static void add(uint64_t *to, uint64_t value) { __atomic_fetch_add(to, value, __ATOMIC_RELAXED); }
@@ -138,7 +186,10 @@ static int count(struct object *o, unsigned long size, void *data) {
 	return 0;
 }
 
-__attribute__((constructor)) static void countInitial(void) { dl_iterate_phdr(count, &initial); }
+__attribute__((constructor)) static void load(void) {
+	loaded = readClocks();
+	dl_iterate_phdr(count, &initial);
+}
 
 // missing stands for a function that no library has: the program could not have called it without this library either.
 static int missing(void) {
@@ -278,7 +329,6 @@ SHARED static void leave(struct counted *counted) {
 	add(&c->count, 1);
 	add(&c->nanoseconds, took);
 	add(&r->communication, took);
-	if (counted->kind == 'c') add(&r->collective, took);
 	if (counted->data) {
 		int class = 0;
 		for (uint64_t limit = 64; class < sizeClasses - 1 && counted->data > limit; limit *= 16) class++;
@@ -328,8 +378,9 @@ static void begin(void) {
 	r->process = (uint32_t)process, r->rank = number(ranks, 0), r->ranks = number(sizes, 1);
 	const char *launch = getenv("MPI_AGENT_LAUNCH");
 	for (unsigned i = 0; launch && i < sizeof r->launch - 1 && launch[i]; i++) r->launch[i] = launch[i];
+	calibrate();
 	r->start = r->last = now();
-	static const char magic[8] = {'M', 'P', 'I', 'P', 'R', 'O', 'F', '1'};
+	static const char magic[8] = {'M', 'P', 'I', 'P', 'R', 'O', 'F', '2'};
 	for (int i = 0; i < 8; i++) r->magic[i] = magic[i];
 	__atomic_store_n(&record, r, __ATOMIC_RELEASE);
 }
@@ -353,7 +404,7 @@ SHARED static void finish(void) {
 	struct record *r = __atomic_exchange_n(&record, 0, __ATOMIC_ACQ_REL);
 	// A process that the rank has forked shares its page: Python's mpi4py calls MPI_Finalize at the end of such a process too.
 	if (!r || r->process != (uint32_t)getpid()) return;
-	set(&r->last, now());
+	set(&r->last, kernelTime());
 	set(&r->end, r->last);
 }
 

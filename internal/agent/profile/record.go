@@ -29,9 +29,9 @@ type record struct {
 
 // The layout of a record's file.
 const (
-	magic      = "MPIPROF1"
+	magic      = "MPIPROF2"
 	pageSize   = 4096
-	headerSize = 24 + 6*8 + 8*(len(agentapi.MessageSizes)+1)
+	headerSize = 24 + 5*8 + 8*(len(agentapi.MessageSizes)+1)
 	callSize   = 48
 	nameSize   = 22
 	mostCalls  = 80
@@ -80,7 +80,7 @@ func parseRecord(data []byte) (record, bool) {
 		r.launch = string(launch)
 	}
 	for i := range r.sizes {
-		r.sizes[i] = long(72 + 8*i)
+		r.sizes[i] = long(64 + 8*i)
 	}
 	for i := range min(int(short(20)), mostCalls) {
 		at := headerSize + i*callSize
