@@ -24,8 +24,9 @@ import (
 // manyLines is the number of lines that a job prints: more than a report keeps.
 const manyLines = 50_000
 
-// printManyLines has rank 0 print lines with a secret, and each rank a last one.
-var printManyLines = fmt.Sprintf(`if [ $OMPI_COMM_WORLD_RANK = 0 ]; then i=0; while [ $i -lt %d ]; do i=$((i+1)); echo "line $i has api_key=0123456789abcdef"; done; fi; echo "rank $OMPI_COMM_WORLD_RANK ends"`, manyLines)
+// printManyLines has rank 0 print lines with a secret, and each rank a last one. mpirun prints what it reads of a rank, which may end within a
+// line: rank 0 waits until rank 1 has printed.
+var printManyLines = fmt.Sprintf(`if [ $OMPI_COMM_WORLD_RANK = 0 ]; then sleep 2; i=0; while [ $i -lt %d ]; do i=$((i+1)); echo "line $i has api_key=0123456789abcdef"; done; fi; echo "rank $OMPI_COMM_WORLD_RANK ends"`, manyLines)
 
 // TestWholeLogsStayWhenTheJobIsGone: all 50,000 lines of an MPIJob, and those of all of its pods, are read from a bucket after the job was
 // deleted, with secrets masked.
