@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
@@ -315,12 +316,65 @@ func trimWorkload(object any) (any, error) {
 	} else {
 		workload.SetAnnotations(nil)
 	}
-	for part, read := range map[string][]string{"spec": {"queueName", "active", "maximumExecutionTimeSeconds"}, "status": {"conditions", "requeueState", "accumulatedPastExecutionTimeSeconds"}} {
+	trimAssignments(workload)
+	addRequests(workload)
+	for part, read := range map[string][]string{
+		"spec":   {"queueName", "active", "priority", "maximumExecutionTimeSeconds"},
+		"status": {"conditions", "admission", "resourceRequests", "requeueState", "accumulatedPastExecutionTimeSeconds"},
+	} {
 		if fields, ok := workload.Object[part].(map[string]any); ok {
 			maps.DeleteFunc(fields, func(name string, _ any) bool { return !slices.Contains(read, name) })
 		}
 	}
 	return workload, nil
+}
+
+// trimAssignments keeps what an admitted Workload holds. The nodes that Kueue assigned in a topology can be thousands.
+func trimAssignments(workload *unstructured.Unstructured) {
+	status, _ := workload.Object["status"].(map[string]any)
+	admission, _ := status["admission"].(map[string]any)
+	assignments, _ := admission["podSetAssignments"].([]any)
+	for _, assignment := range assignments {
+		if fields, ok := assignment.(map[string]any); ok {
+			maps.DeleteFunc(fields, func(name string, _ any) bool { return name != "flavors" && name != "resourceUsage" })
+		}
+	}
+}
+
+// addRequests adds to a Workload that waits what its pods request, unless Kueue has. Kueue writes it when it first tries to admit the
+// Workload: in a queue with the strategy StrictFIFO, when it is the first one. One whose pods cannot be read is left as it is.
+func addRequests(workload *unstructured.Unstructured) {
+	status, _ := workload.Object["status"].(map[string]any)
+	if status["admission"] != nil || status["resourceRequests"] != nil {
+		return
+	}
+	var read struct {
+		Spec struct {
+			PodSets []struct {
+				Name     string                 `json:"name"`
+				Count    int64                  `json:"count"`
+				Template corev1.PodTemplateSpec `json:"template"`
+			} `json:"podSets"`
+		} `json:"spec"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(workload.Object, &read); err != nil || len(read.Spec.PodSets) == 0 {
+		return
+	}
+	requests := make([]any, len(read.Spec.PodSets))
+	for i, podSet := range read.Spec.PodSets {
+		sum := corev1.ResourceList{}
+		podspec.Add(sum, podspec.Held(podspec.PodOf(podSet.Template)), podSet.Count)
+		resources := make(map[string]any, len(sum))
+		for name, quantity := range sum {
+			resources[string(name)] = quantity.String()
+		}
+		requests[i] = map[string]any{"name": podSet.Name, "resources": resources}
+	}
+	if status == nil {
+		status = map[string]any{}
+		workload.Object["status"] = status
+	}
+	status["resourceRequests"] = requests
 }
 
 // trimLauncher drops the pod template of a launcher's Job.

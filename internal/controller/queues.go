@@ -27,6 +27,7 @@ import (
 	"opendatahub.io/mpijob/internal/kinds"
 	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/waiting"
 )
 
 // queues reads the Workloads of jobs, from when Kueue is installed.
@@ -43,13 +44,15 @@ type queues struct {
 	// changes are objects of Workloads that changed, by the kind of their job.
 	changes   map[string]chan event.GenericEvent
 	positions *positions
+	// starts are when the jobs in queues are expected to start; nil estimates nothing.
+	starts *queueStarts
 	// priorities are Kueue's priority classes, and without has since when a job has no Workload.
 	priorities *priorities
 	without    *jobTimes
 }
 
 // addQueues reads the Workloads of jobs of some kinds from when Kueue is installed, which may be later.
-func addQueues(ctx context.Context, m manager.Manager, config *rest.Config, namespaces []string, jobKinds []kinds.Kind) (*queues, error) {
+func addQueues(ctx context.Context, m manager.Manager, config *rest.Config, namespaces []string, jobKinds []kinds.Kind, describeRun func(mpi.ID) waiting.Job) (*queues, error) {
 	workloadKinds := []schema.GroupVersionKind{kueue.WorkloadKind}
 	q := &queues{
 		client: m.GetClient(), changes: map[string]chan event.GenericEvent{}, filled: make(chan struct{}), overdue: make(chan struct{}),
@@ -63,6 +66,10 @@ func addQueues(ctx context.Context, m manager.Manager, config *rest.Config, name
 		return nil, fmt.Errorf("set up asking Kueue for positions: %w", err)
 	}
 	q.positions, q.priorities, q.without = newPositions(core.RESTClient()), &priorities{live: m.GetAPIReader()}, &jobTimes{}
+	q.starts = &queueStarts{
+		workloads: q.all, live: m.GetAPIReader(), describe: describeRun, clock: time.Now,
+		isJob: func(kind string) bool { return q.changes[kind] != nil },
+	}
 	err = m.Add(whenInstalled(m, "Kueue", workloadKinds, func(ctx context.Context) error {
 		time.AfterFunc(cacheTimeout, func() { close(q.overdue) })
 		return q.start(ctx, m, config, namespaces)
@@ -152,6 +159,9 @@ func (q *queues) observe(ctx context.Context, job mpi.Job, now time.Time) (*kueu
 	if workload != nil && !state.Admitted && !state.Never {
 		queue := types.NamespacedName{Namespace: job.Namespace, Name: state.Name}
 		state = kueue.FromKueue(job.Queue, workload, q.positions.positionOf(ctx, queue, workload.Name, now))
+		if q.starts != nil && !state.Never {
+			state.Start = q.starts.startOf(ctx, workload.UID, now)
+		}
 	}
 	return workload, &state, nil
 }
@@ -187,10 +197,24 @@ func (p *priorities) names(ctx context.Context, now time.Time) []string {
 	return p.known
 }
 
-// workload returns the Workload that Kueue created for a job; nil if there is none yet.
-func (q *queues) workload(ctx context.Context, job mpi.Job) (*kueue.Workload, error) {
+// all returns all Workloads.
+func (q *queues) all(ctx context.Context) ([]unstructured.Unstructured, error) {
+	list := workloadList()
+	if err := q.workloads.List(ctx, list); err != nil {
+		return nil, fmt.Errorf("list Workloads: %w", err)
+	}
+	return list.Items, nil
+}
+
+func workloadList() *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kueue.WorkloadKind.GroupVersion().WithKind(kueue.WorkloadKind.Kind + "List"))
+	return list
+}
+
+// workload returns the Workload that Kueue created for a job; nil if there is none yet.
+func (q *queues) workload(ctx context.Context, job mpi.Job) (*kueue.Workload, error) {
+	list := workloadList()
 	if err := q.workloads.List(ctx, list, client.InNamespace(job.Namespace), client.MatchingFields{cluster.ByOwner: string(job.UID)}); err != nil {
 		return nil, fmt.Errorf("list Workloads of %s %s: %w", job.Kind, job.Key(), err)
 	}

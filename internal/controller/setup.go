@@ -45,7 +45,7 @@ type Options struct {
 
 // Add adds a controller for each kind of job to a manager.
 func Add(ctx context.Context, m manager.Manager, config *rest.Config, options Options) (*Gangs, error) {
-	queues, err := addQueues(ctx, m, config, options.Namespaces, options.Kinds)
+	queues, err := addQueues(ctx, m, config, options.Namespaces, options.Kinds, options.Reporter.Run)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,8 @@ type QueueState struct {
 	// Position is the job's place among the jobs that wait in the queue, and Total its place among all that wait for
 	// the same quota, 1 for the next one; 0 if unknown.
 	Position, Total int32
+	// Start is when the job is expected to start, from the ends of the jobs that hold the quota; zero if that is not estimated.
+	Start waiting.Estimate
 	// Evicted is why the queue evicted the job after its admission; empty if it did not. EvictedAt is the time of the last eviction, by
 	// the queue or by the operator, and Requeues the number of times that the job was put back into the queue.
 	Evicted   string

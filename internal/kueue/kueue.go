@@ -38,11 +38,21 @@ type Workload struct {
 		QueueName string `json:"queueName,omitempty"`
 		// Active is set to false to stop the job, by Kueue itself when it gives it up.
 		Active *bool `json:"active,omitempty"`
+		// Priority decides the order in the queue: those with more go first.
+		Priority *int32 `json:"priority,omitempty"`
 		// MaximumExecutionTimeSeconds is how long the job may be admitted in all.
 		MaximumExecutionTimeSeconds *int32 `json:"maximumExecutionTimeSeconds,omitempty"`
 	} `json:"spec"`
 	Status struct {
 		Conditions []metav1.Condition `json:"conditions,omitempty"`
+		// Admission is what it holds of the quota of a ClusterQueue; nil while it holds none.
+		Admission *struct {
+			ClusterQueue      string             `json:"clusterQueue"`
+			PodSetAssignments []PodSetAssignment `json:"podSetAssignments,omitempty"`
+		} `json:"admission,omitempty"`
+		// ResourceRequests is what it requests while it waits. Kueue writes it when it first tries to admit the Workload; before that, it
+		// is what cluster.WorkloadCacheOptions reads from the pod sets.
+		ResourceRequests []PodSetRequest `json:"resourceRequests,omitempty"`
 		// AccumulatedPastExecutionTimeSeconds is how long it was admitted before the present admission.
 		AccumulatedPastExecutionTimeSeconds *int32 `json:"accumulatedPastExecutionTimeSeconds,omitempty"`
 
@@ -60,6 +70,7 @@ const (
 	quotaReserved = "QuotaReserved"
 	evicted       = "Evicted"
 	podsReady     = "PodsReady"
+	finished      = "Finished"
 
 	reasonWaitForStart = "WaitForStart"
 

@@ -22,8 +22,12 @@ func (m maker) startEstimate(waits v1alpha1.SchedulingStatus) *v1alpha1.StartEst
 	case gang != nil && gang.Position > 0 && m.seen.Queue == nil:
 		// That of a new job in the operator's queue is zero for a moment.
 		estimate = gang.Start
+	case m.seen.Queue != nil && !m.seen.Queue.Start.By.IsZero():
+		estimate = m.seen.Queue.Start
 	case wait.Known && waits.Since != nil:
 		estimate = waiting.ByPastWaits(m.now, waits.Since.Time, wait.P50, wait.P90)
+	case m.seen.Queue != nil && !m.seen.Queue.Start.IsZero():
+		estimate = m.seen.Queue.Start
 	case wait.MostPods > 0:
 		estimate = waiting.Estimate{Reason: waiting.FewSamples}
 	}
@@ -92,10 +96,14 @@ func (m maker) noEstimate(estimate waiting.Estimate) string {
 
 // notByDeadlines explains why the deadlines of running jobs do not bound the start of a job in a queue; empty for any other.
 func (m maker) notByDeadlines() string {
-	if m.seen.Queue == nil {
+	switch queue := m.seen.Queue; {
+	case queue == nil:
 		return ""
+	case queue.Start.IsZero():
+		return "; deadlines of running jobs are not used, because the quota is shared with other queues (a cohort), or is unknown"
+	default:
+		return "; by deadlines, there is no estimate: " + m.noEstimate(queue.Start)
 	}
-	return "; deadlines of running jobs are not used, because it is unknown which other queues share the quota"
 }
 
 // otherJob names another job to the users of this one: by its name only within the namespace.

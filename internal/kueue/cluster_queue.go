@@ -1,0 +1,187 @@
+package kueue
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ClusterQueueKind is the kind of the objects that have the quotas of LocalQueues.
+var ClusterQueueKind = LocalQueueKind.GroupVersion().WithKind("ClusterQueue")
+
+// ClusterQueue is what is read of a ClusterQueue (kueue/apis/kueue/v1beta2/clusterqueue_types.go).
+type ClusterQueue struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		ResourceGroups []struct {
+			CoveredResources []corev1.ResourceName `json:"coveredResources,omitempty"`
+			// Flavors are tried in this order.
+			Flavors []struct {
+				Name      string `json:"name"`
+				Resources []struct {
+					Name         corev1.ResourceName `json:"name"`
+					NominalQuota resource.Quantity   `json:"nominalQuota"`
+				} `json:"resources,omitempty"`
+			} `json:"flavors,omitempty"`
+		} `json:"resourceGroups,omitempty"`
+		// CohortName is set if it shares its quota with other ClusterQueues.
+		CohortName string `json:"cohortName,omitempty"`
+		// QueueingStrategy is StrictFIFO if no job passes one that does not fit.
+		QueueingStrategy string `json:"queueingStrategy,omitempty"`
+	} `json:"spec"`
+	Status struct {
+		// FlavorsReservation is what the Workloads hold that have reserved quota.
+		FlavorsReservation []struct {
+			Name      string `json:"name"`
+			Resources []struct {
+				Name  corev1.ResourceName `json:"name"`
+				Total resource.Quantity   `json:"total"`
+			} `json:"resources,omitempty"`
+		} `json:"flavorsReservation,omitempty"`
+	} `json:"status"`
+}
+
+// strictFIFO is the strategy of a queue in which a job that never fits stops all behind it.
+const strictFIFO = "StrictFIFO"
+
+// PodSetRequest is what all pods of a pod set of a Workload request that waits.
+type PodSetRequest struct {
+	Name      string              `json:"name"`
+	Resources corev1.ResourceList `json:"resources,omitempty"`
+}
+
+// PodSetAssignment is what a pod set holds, and of which flavors.
+type PodSetAssignment struct {
+	Flavors       map[corev1.ResourceName]string `json:"flavors,omitempty"`
+	ResourceUsage corev1.ResourceList            `json:"resourceUsage,omitempty"`
+}
+
+// amount is a quantity in thousandths, as CPUs are requested.
+type amount = int64
+
+// of is a resource of a flavor.
+type of struct {
+	flavor   string
+	resource corev1.ResourceName
+}
+
+// room is the free quota of a ClusterQueue as Workloads take and release it (waiting.Room).
+type room struct {
+	queue *ClusterQueue
+	free  map[of]amount
+	// running and waiting are the Workloads, and excluded, for each that waits, the flavors that do not accept its pods.
+	running, waiting []*Workload
+	excluded         []map[string]bool
+	// placed is what each waiting Workload was given.
+	placed map[int]map[of]amount
+}
+
+func newRoom(queue *ClusterQueue, running, waiting []*Workload, excluded []map[string]bool) *room {
+	r := &room{queue: queue, free: map[of]amount{}, running: running, waiting: waiting, excluded: excluded, placed: map[int]map[of]amount{}}
+	for _, group := range queue.Spec.ResourceGroups {
+		for _, flavor := range group.Flavors {
+			for _, quota := range flavor.Resources {
+				r.free[of{flavor.Name, quota.Name}] += quota.NominalQuota.MilliValue()
+			}
+		}
+	}
+	for _, flavor := range queue.Status.FlavorsReservation {
+		for _, held := range flavor.Resources {
+			r.free[of{flavor.Name, held.Name}] -= held.Total.MilliValue()
+		}
+	}
+	return r
+}
+
+// Place takes the quota that a waiting Workload requests, and reports whether there is enough.
+func (r *room) Place(i int) bool {
+	taken := map[of]amount{}
+	if r.waiting[i].Status.ResourceRequests == nil {
+		return false
+	}
+	for _, podSet := range r.waiting[i].Status.ResourceRequests {
+		if !r.placePodSet(podSet.Resources, r.excluded[i], taken) {
+			return false
+		}
+	}
+	for what, much := range taken {
+		r.free[what] -= much
+	}
+	r.placed[i] = taken
+	return true
+}
+
+// placePodSet adds what a pod set takes, and reports whether that is free. All resources of a group come from the same flavor, the first one
+// that has enough.
+func (r *room) placePodSet(requests corev1.ResourceList, excluded map[string]bool, taken map[of]amount) bool {
+	left := 0
+	for name := range requests {
+		if request := requests[name]; !request.IsZero() {
+			left++
+		}
+	}
+	for _, group := range r.queue.Spec.ResourceGroups {
+		wants := map[corev1.ResourceName]amount{}
+		for _, name := range group.CoveredResources {
+			if request, requested := requests[name]; requested && !request.IsZero() {
+				wants[name] = request.MilliValue()
+			}
+		}
+		if len(wants) == 0 {
+			continue
+		}
+		left -= len(wants)
+		found := false
+		for _, flavor := range group.Flavors {
+			if found = !excluded[flavor.Name] && r.has(flavor.Name, wants, taken); found {
+				for name, much := range wants {
+					taken[of{flavor.Name, name}] += much
+				}
+				break
+			}
+		}
+		if !found {
+			return false
+		}
+	}
+	return left == 0
+}
+
+// has reports whether a flavor has so much left besides what is taken.
+func (r *room) has(flavor string, wants map[corev1.ResourceName]amount, taken map[of]amount) bool {
+	for name, much := range wants {
+		what := of{flavor, name}
+		if r.free[what]-taken[what] < much {
+			return false
+		}
+	}
+	return true
+}
+
+// Release gives back what a running Workload holds.
+func (r *room) Release(i int) {
+	for what, much := range r.running[i].holds() {
+		r.free[what] += much
+	}
+}
+
+// ReleasePlaced gives back what a waiting Workload was given.
+func (r *room) ReleasePlaced(i int) {
+	for what, much := range r.placed[i] {
+		r.free[what] += much
+	}
+}
+
+// holds is the quota that a Workload has reserved.
+func (w *Workload) holds() map[of]amount {
+	all := map[of]amount{}
+	if w.Status.Admission == nil {
+		return all
+	}
+	for _, podSet := range w.Status.Admission.PodSetAssignments {
+		for name, used := range podSet.ResourceUsage {
+			all[of{podSet.Flavors[name], name}] += used.MilliValue()
+		}
+	}
+	return all
+}
