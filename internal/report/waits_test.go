@@ -117,6 +117,38 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
+// TestEstimatesInAQueue: a queue's estimate follows from the jobs that hold its quota, and from past waits where those do not bound it.
+func TestEstimatesInAQueue(t *testing.T) {
+	few := jobstate.Wait{Samples: 3, FewestPods: 2, MostPods: 8}
+	many := jobstate.Wait{Known: true, Samples: 23, FewestPods: 2, MostPods: 8, P50: time.Hour, P90: 2 * time.Hour}
+	bounded := waiting.Estimate{By: mpitest.Now.Add(30 * time.Minute), Basis: waiting.Deadlines}
+	unbounded := waiting.Estimate{Reason: waiting.NoDeadline, Other: &waiting.Job{Namespace: "other", Name: "secret"}}
+	const byWaits = "by the waits of the last 23 jobs of 2 to 8 pods."
+	for name, test := range map[string]struct {
+		start waiting.Estimate
+		wait  jobstate.Wait
+		later time.Duration
+		want  string
+	}{
+		"deadlines":                              {start: bounded, wait: many, want: "before 2026-11-21 10:30 UTC, by the deadlines of the jobs before it."},
+		"nothing bounds a job before it":         {start: unbounded, wait: many, want: byWaits},
+		"neither that nor enough waits":          {start: unbounded, wait: few, want: "No estimate of the start: a job of another namespace before it has no deadline (activeDeadlineSeconds), and fewer than 10"},
+		"a cohort":                               {wait: many, want: byWaits},
+		"a cohort and too few waits":             {wait: few, want: "deadlines of running jobs are not used, because the quota is shared with other queues (a cohort), or is unknown."},
+		"it has waited longer, and nothing ends": {start: unbounded, wait: many, later: 9 * time.Hour, want: "by deadlines, there is no estimate: a job of another namespace before it has no deadline"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{t: t, job: job(3, func(j *mpi.Job) { j.Namespace, j.Queue, j.Lifecycle.Suspended = "ns", "team", true })}
+			queue := jobstate.QueueState{Backend: kueue.Kueue, Name: "team", Start: test.start}
+			h.pass(0, jobstate.Observed{Queue: &queue}, jobstate.Evidence{Wait: test.wait})
+			got := h.pass(test.later+time.Second, jobstate.Observed{Queue: &queue}, jobstate.Evidence{Wait: test.wait}).Status.Scheduling.Estimate
+			if got == nil || !strings.Contains(got.Message, test.want) {
+				t.Errorf("got  %+v\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
 // TestWaitForQuota: a job that waits for quota knows its place, since when it waits, and when it is expected to start.
 func TestWaitForQuota(t *testing.T) {
 	short := []quota.Shortage{{Quota: "team", Resource: corev1.ResourcePods, Hard: resource.MustParse("5"), Used: resource.MustParse("4"), Asked: resource.MustParse("4")}}

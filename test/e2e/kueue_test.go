@@ -174,7 +174,8 @@ func TestNoDeadlockInAQueue(t *testing.T) {
 	}
 }
 
-// TestQueueEstimates: before it sends a job to a queue, create prints how many jobs wait and run there.
+// TestQueueEstimates: before it sends a job to a queue, create prints how many jobs wait and run there. When a job starts follows from the
+// deadlines of those before it, or nothing bounds them.
 func TestQueueEstimates(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -186,13 +187,24 @@ func TestQueueEstimates(t *testing.T) {
 			t.Errorf("create %s does not print %q, but\n%s", name, want, out)
 		}
 	}
-	create("first", "")
+	create("first", "", "--deadline", "30m")
 	reported(t, "MPIJob", namespace, "first", "the first runs", inPhase(v1alpha1.PhaseRunning))
 	create("second", "Wait: no job waits, 1 runs in queue team\n")
 	waitsFor(t, "MPIJob", namespace, "second", "4 more needed", "position 1")
 	create("third", "Wait: 1 job waits, 1 runs in queue team\n", "--dry-run=server")
 	create("third", "Wait: 1 job waits, 1 runs in queue team\n")
 	waitsFor(t, "MPIJob", namespace, "third", "position 2")
+	estimated := func(job, want string) {
+		t.Helper()
+		reported(t, "MPIJob", namespace, job, "its estimate says: "+want, func(r v1alpha1.JobReportStatus) error {
+			if r.Scheduling == nil || r.Scheduling.Estimate == nil || !strings.Contains(r.Scheduling.Estimate.Message, want) {
+				return fmt.Errorf("it waits like this: %+v", r.Scheduling)
+			}
+			return nil
+		})
+	}
+	estimated("second", "by the deadlines of the jobs before it")
+	estimated("third", "the job second before it has no deadline")
 	create("fourth", "Wait: 2 jobs wait, 1 runs in queue team\n", "--dry-run=server")
 	// The jobs of another queue do not count.
 	if out := odh(t, namespace, "create", "other", "--queue", "elsewhere", "--image", image, "--dry-run=server", "--", "sleep", "600"); strings.Contains(out, "Wait:") {
