@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -33,7 +34,7 @@ type queueStarts struct {
 	live      client.Reader
 	// describe returns what is known about the end of a job.
 	describe func(mpi.ID) waiting.Job
-	// isJob reports whether the operator knows jobs of a kind.
+	// isJob reports whether jobs of a kind are reconciled by the operator.
 	isJob func(kind string) bool
 	clock func() time.Time
 
@@ -110,9 +111,7 @@ func (s *queueStarts) estimate(ctx context.Context, now time.Time) (map[types.UI
 	}
 	starts := map[types.UID]waiting.Estimate{}
 	for _, queue := range clusterQueues {
-		for uid, start := range kueue.EstimateStarts(now, queue, byQueue[queue.Name], s.describeJob) {
-			starts[uid] = start
-		}
+		maps.Copy(starts, kueue.EstimateStarts(now, queue, byQueue[queue.Name], s.describeJob))
 	}
 	return starts, nil
 }

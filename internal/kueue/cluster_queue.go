@@ -1,6 +1,8 @@
 package kueue
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,13 +18,7 @@ type ClusterQueue struct {
 		ResourceGroups []struct {
 			CoveredResources []corev1.ResourceName `json:"coveredResources,omitempty"`
 			// Flavors are tried in this order.
-			Flavors []struct {
-				Name      string `json:"name"`
-				Resources []struct {
-					Name         corev1.ResourceName `json:"name"`
-					NominalQuota resource.Quantity   `json:"nominalQuota"`
-				} `json:"resources,omitempty"`
-			} `json:"flavors,omitempty"`
+			Flavors []flavor `json:"flavors,omitempty"`
 		} `json:"resourceGroups,omitempty"`
 		// CohortName is set if it shares its quota with other ClusterQueues.
 		CohortName string `json:"cohortName,omitempty"`
@@ -39,6 +35,15 @@ type ClusterQueue struct {
 			} `json:"resources,omitempty"`
 		} `json:"flavorsReservation,omitempty"`
 	} `json:"status"`
+}
+
+// flavor has the quotas of a ClusterQueue for a kind of nodes.
+type flavor struct {
+	Name      string `json:"name"`
+	Resources []struct {
+		Name         corev1.ResourceName `json:"name"`
+		NominalQuota resource.Quantity   `json:"nominalQuota"`
+	} `json:"resources,omitempty"`
 }
 
 // strictFIFO is the strategy of a queue in which a job that never fits stops all behind it.
@@ -114,37 +119,30 @@ func (r *room) Place(i int) bool {
 // placePodSet adds what a pod set takes, and reports whether that is free. All resources of a group come from the same flavor, the first one
 // that has enough.
 func (r *room) placePodSet(requests corev1.ResourceList, excluded map[string]bool, taken map[of]amount) bool {
-	left := 0
-	for name := range requests {
-		if request := requests[name]; !request.IsZero() {
-			left++
+	left := map[corev1.ResourceName]amount{}
+	for name, request := range requests {
+		if !request.IsZero() {
+			left[name] = request.MilliValue()
 		}
 	}
 	for _, group := range r.queue.Spec.ResourceGroups {
 		wants := map[corev1.ResourceName]amount{}
 		for _, name := range group.CoveredResources {
-			if request, requested := requests[name]; requested && !request.IsZero() {
-				wants[name] = request.MilliValue()
+			if request, requested := left[name]; requested {
+				wants[name] = request
+				delete(left, name)
 			}
 		}
-		if len(wants) == 0 {
-			continue
-		}
-		left -= len(wants)
-		found := false
-		for _, flavor := range group.Flavors {
-			if found = !excluded[flavor.Name] && r.has(flavor.Name, wants, taken); found {
-				for name, much := range wants {
-					taken[of{flavor.Name, name}] += much
-				}
-				break
-			}
-		}
-		if !found {
+		i := slices.IndexFunc(group.Flavors, func(f flavor) bool { return !excluded[f.Name] && r.has(f.Name, wants, taken) })
+		if i < 0 && len(wants) > 0 {
 			return false
 		}
+		for name, much := range wants {
+			taken[of{group.Flavors[i].Name, name}] += much
+		}
 	}
-	return left == 0
+	// The queue has no quota for what is left.
+	return len(left) == 0
 }
 
 // has reports whether a flavor has so much left besides what is taken.

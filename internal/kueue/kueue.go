@@ -45,7 +45,7 @@ type Workload struct {
 	} `json:"spec"`
 	Status struct {
 		Conditions []metav1.Condition `json:"conditions,omitempty"`
-		// Admission is what it holds of the quota of a ClusterQueue; nil while it holds none.
+		// Admission is its share of the quota of a ClusterQueue; nil while it has none.
 		Admission *struct {
 			ClusterQueue      string             `json:"clusterQueue"`
 			PodSetAssignments []PodSetAssignment `json:"podSetAssignments,omitempty"`
