@@ -17,6 +17,11 @@ SAMPLES ?= openmpi
 NODES ?= 2
 # The version of Kubernetes of the one-machine cluster, such as 1.29; empty: what the cluster has, the newest for a new one.
 KUBERNETES ?=
+# The address of a folder that make mirror has written: what it has is fetched instead of compiled.
+MIRROR ?=
+ifneq ($(MIRROR),)
+export MPIJOB_MIRROR := $(MIRROR)
+endif
 # What else the cluster has, such as trainer or trainer=v2.1.0, or none; empty: what it has.
 WITH ?=
 # native: the cluster's scheduler places gangs (Kubernetes' gate GenericWorkload); none: it does not; empty: as it is.
@@ -133,6 +138,10 @@ cluster-up: $(BIN)/cluster ## Start a real Kubernetes with NODES nodes on this m
 	@cluster up --nodes $(NODES) $(if $(KUBERNETES),--kubernetes '$(KUBERNETES)') $(if $(WITH),--with '$(WITH)') \
 	  $(if $(GANGS),--feature-gates '$(if $(filter native,$(GANGS)),GenericWorkload=true)' --runtime-config '$(if $(filter native,$(GANGS)),scheduling.k8s.io/v1beta1=true)')
 	@ln -sfn "$$(cluster binaries)/kubectl" $(BIN)/kubectl
+
+.PHONY: mirror
+mirror: $(BIN)/cluster ## Write the programs of the cluster to the folder TO, for make run MIRROR=URL on other machines; UPDATE=1 also writes their checksums.
+	@cluster mirror $(if $(UPDATE),--update) $(or $(TO),$(DIST)/mirror)
 
 .PHONY: cluster-down
 cluster-down: $(BIN)/cluster ## Stop it and remove all of it.

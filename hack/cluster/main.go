@@ -56,7 +56,7 @@ func command() *cobra.Command {
 	root.SetOut(os.Stdout) // what cmd.Print writes to would else be standard error
 	root.AddCommand(
 		upCommand(&state), downCommand(&state), statusCommand(&state), loadCommand(&state),
-		binariesCommand(), kubeconfigCommand(&state), stopNodeCommand(&state), startNodeCommand(&state),
+		binariesCommand(), mirrorCommand(), kubeconfigCommand(&state), stopNodeCommand(&state), startNodeCommand(&state),
 		apiServerCommand(&state, "stop-apiserver", "Stop the API server alone; what runs goes on", (*cluster.Cluster).StopAPIServer),
 		apiServerCommand(&state, "start-apiserver", "Start the API server that was stopped", (*cluster.Cluster).StartAPIServer),
 		&cobra.Command{
@@ -286,6 +286,32 @@ func binariesCommand() *cobra.Command {
 	command.Flags().StringVar(&kubernetes, "kubernetes", layout.Newest(), "version of Kubernetes: "+strings.Join(layout.KubernetesNames(), ", "))
 	command.Flags().StringVar(&with, "with", addon.None, "controllers to build, too: "+addon.Usage())
 	command.Flags().BoolVar(&apiServer, "api-server", false, "only etcd, kube-apiserver and kubectl, for tests without nodes")
+	return command
+}
+
+func mirrorCommand() *cobra.Command {
+	var update bool
+	command := &cobra.Command{
+		Use: "mirror FOLDER", Short: "Write all programs to a folder that others can fetch them from (" + binaries.EnvMirror + ")", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return reported("", func(c *cluster.Cluster) error {
+				builder, err := binaries.NewBuilder(cmd.Context(), c.Repository, c.Report)
+				if err != nil {
+					return err
+				}
+				sums, err := builder.WriteMirror(cmd.Context(), addon.Newest(), args[0])
+				if err != nil || !update {
+					return err
+				}
+				file := filepath.Join(c.Repository, "hack", "cluster", "build", binaries.SumsFile)
+				if err := os.WriteFile(file, []byte(sums), 0o644); err != nil {
+					return fmt.Errorf("write checksums: %w", err)
+				}
+				return nil
+			})
+		},
+	}
+	command.Flags().BoolVar(&update, "update", false, "also write the checksums of this repository, which others compare with")
 	return command
 }
 

@@ -58,6 +58,17 @@ func (c Controller) DeploymentPath() string {
 // All are the add-ons.
 func All() []AddOn { return []AddOn{trainer(), kueue()} }
 
+// Newest are the programs of all add-ons in their default versions.
+func Newest() []binaries.Controller {
+	var all []binaries.Controller
+	for _, addOn := range All() {
+		for _, controller := range addOn.Versions[0].Controllers {
+			all = append(all, controller.Controller)
+		}
+	}
+	return all
+}
+
 // None is the flag value for no add-on.
 const None = "none"
 

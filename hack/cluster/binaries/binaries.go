@@ -19,6 +19,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -183,6 +184,7 @@ func EnsureAPIServer(ctx context.Context, repository, kubernetes string, report 
 
 // set returns a folder with all programs of components, built if need be.
 func (b Builder) set(ctx context.Context, name string, components []component) (Set, error) {
+	b.fetchAll(ctx, components)
 	b.announce(components)
 	all := sha256.New()
 	built := map[string]string{} // component → folder
@@ -205,6 +207,13 @@ func (b Builder) set(ctx context.Context, name string, components []component) (
 type Builder struct {
 	sources, cache, goVersion string
 	report                    *progress.Reporter
+
+	// mirror is the address of a mirror, empty without one; what it serves must have these checksums.
+	mirror string
+	sums   sums
+	stall  time.Duration
+	// missed are the keys that could not be fetched: they are not tried again.
+	missed *sync.Map
 }
 
 // NewBuilder returns a builder from the sources below repository.
@@ -217,8 +226,14 @@ func NewBuilder(ctx context.Context, repository string, report *progress.Reporte
 	if err != nil {
 		return Builder{}, err
 	}
+	sources := filepath.Join(repository, "hack", "cluster", "build")
+	sums, err := readSums(filepath.Join(sources, SumsFile))
+	if err != nil {
+		return Builder{}, err
+	}
 	return Builder{
-		sources: filepath.Join(repository, "hack", "cluster", "build"), cache: cache, goVersion: goVersion, report: report,
+		sources: sources, cache: cache, goVersion: goVersion, report: report,
+		mirror: os.Getenv(EnvMirror), sums: sums, stall: stall, missed: &sync.Map{},
 	}, nil
 }
 
@@ -246,11 +261,16 @@ func (b Builder) Source(ctx context.Context, c Controller) (string, error) {
 	return module.Dir, nil
 }
 
-// ensure returns the folder with a program, built if need be.
+// ensure returns the folder with a program, fetched or built if need be.
 func (b Builder) ensure(ctx context.Context, c component) (string, error) {
 	key, err := b.key(c)
 	if err != nil {
 		return "", err
+	}
+	if _, err := os.Stat(filepath.Join(b.cache, key)); err != nil {
+		if dir, fetched := b.fetched(ctx, c); fetched {
+			return dir, nil
+		}
 	}
 	return b.Once(ctx, key, func(into string) error { return b.build(ctx, c, into) })
 }
@@ -264,9 +284,12 @@ func (b Builder) folder(c component) string {
 }
 
 // key names a build by all that goes into it.
-func (b Builder) key(c component) (string, error) {
+func (b Builder) key(c component) (string, error) { return b.keyWith(c, b.goVersion) }
+
+// keyWith is the key of a build by another version of Go.
+func (b Builder) keyWith(c component, goVersion string) (string, error) {
 	hash := sha256.New()
-	hash.Write(fmt.Appendln(nil, b.goVersion, runtime.GOOS, runtime.GOARCH, c.ldflags, c.links, layout.PauseImage))
+	hash.Write(fmt.Appendln(nil, goVersion, runtime.GOOS, runtime.GOARCH, c.ldflags, c.links, layout.PauseImage))
 	if len(c.pkgs) > 0 {
 		parts := append(slices.Clone(c.pkgs), strings.Fields(c.tags)...)
 		if c.image != nil {
@@ -395,16 +418,28 @@ func (b Builder) build(ctx context.Context, c component, into string) error {
 	if err != nil {
 		return step.End(fmt.Errorf("build %s %s: %w", c.name, c.version, err))
 	}
-	if c.image != nil {
-		image := *c.image
-		image.Binary = binary
-		if err := image.Write(binary + ".tar"); err != nil {
-			return step.End(fmt.Errorf("image of %s: %w", c.name, err))
-		}
+	if err := writeImage(c, binary); err != nil {
+		return step.End(err)
 	}
 	step.Done("built, %d packages compiled", packages)
 	return nil
 }
+
+// writeImage writes the image of a component that runs in pods next to its program.
+func writeImage(c component, binary string) error {
+	if c.image == nil {
+		return nil
+	}
+	image := *c.image
+	image.Binary = binary
+	if err := image.Write(binary + ".tar"); err != nil {
+		return fmt.Errorf("image of %s: %w", c.name, err)
+	}
+	return nil
+}
+
+// thisPlatform is what programs are built for.
+func thisPlatform() string { return "linux/" + runtime.GOARCH }
 
 // goEnvironment is what the go command runs with. A static program runs in any
 // image and needs no C compiler here. The caller's own Go settings must not

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -45,14 +46,20 @@ func firstTimeOn(cpu, cores int) string {
 	return fmt.Sprintf("%s, takes about %s on %s", text, minutes(estimate), on)
 }
 
-// isBuilt reports whether a program is in the cache.
+// isBuilt reports whether a program is in the cache, built here or fetched.
 func (b Builder) isBuilt(c component) bool {
 	key, err := b.key(c)
 	if err != nil {
 		return false
 	}
-	_, err = os.Stat(filepath.Join(b.cache, key))
-	return err == nil
+	keys := []string{key}
+	if fetched, has := b.mirrored(c); has {
+		keys = append(keys, fetched)
+	}
+	return slices.ContainsFunc(keys, func(key string) bool {
+		_, err := os.Stat(filepath.Join(b.cache, key))
+		return err == nil
+	})
 }
 
 // announce says which programs will be compiled and how long that takes, if there are several.
