@@ -154,7 +154,7 @@ func run(ctx context.Context, args []string) error {
 		{suiteGang, 3, benchGang},
 		{suiteAgent, 3, benchAgent},
 		{suiteStart, 5, benchStart},
-		{suiteCompute, 5, benchCompute},
+		{suiteCompute, 3, benchCompute},
 		{suiteScale, 1, benchScale},
 	} {
 		if !o.wants(suite.name) {

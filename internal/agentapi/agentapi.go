@@ -72,6 +72,8 @@ const (
 	// Hydra.
 	EnvHostfileFormat = "MPI_AGENT_HOSTFILE_FORMAT"
 	FormatHydra       = "hydra"
+	// EnvMeasure with the value false keeps the agent from measuring what its container uses over time.
+	EnvMeasure = "MPI_AGENT_MEASURE"
 	// EnvMeasureGPUs with the value false keeps the agent from measuring the GPUs of NVIDIA.
 	EnvMeasureGPUs = "MPI_AGENT_MEASURE_GPUS"
 	// EnvForeign with the value true lets ssh -o StrictHostKeyChecking=no connect to hosts that are not in the job's

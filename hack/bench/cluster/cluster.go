@@ -134,7 +134,12 @@ func (c *Cluster) UntilEmpty(ctx context.Context) error {
 
 // Until waits until something is so, at most for Limit.
 func Until(ctx context.Context, what string, is func() (bool, error)) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, Limit, fmt.Errorf("not after %s", Limit))
+	return UntilWithin(ctx, Limit, what, is)
+}
+
+// UntilWithin waits until something is so, at most for a time.
+func UntilWithin(ctx context.Context, limit time.Duration, what string, is func() (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not after %s", limit))
 	defer cancel()
 	for {
 		if done, err := is(); done || err != nil {

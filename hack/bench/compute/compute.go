@@ -1,5 +1,6 @@
 // Package compute measures whether programs compute as fast in an MPIJob as without Kubernetes' or our help: `mpirun` in a pod of the
-// same image, with as many ranks, on the same node. The times are the programs' own.
+// same image, with as many ranks, on the same node. The times are the programs' own. It also measures the CPU time of the containers, and how much of it
+// the agents take.
 package compute
 
 import (
@@ -11,6 +12,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
@@ -32,17 +35,43 @@ const (
 	// Unbound is Bare with what the operator sets for pods that request less than a CPU for each rank, as these do: ranks are not bound to
 	// cores, and yield them while they wait.
 	Unbound = "unbound"
+	// Requested is Ours with the settings of a job that requests a CPU for each rank: ranks do not yield. The pods request none, as not all of the
+	// node's CPUs can be requested.
+	Requested = "requested"
 	// Spread is an MPIJob with a worker for each rank, all on the same node: ranks of different pods exchange messages by TCP.
 	Spread = "spread"
 	// Profiled is Ours with a communication profile, which counts and times each call of MPI.
 	Profiled = "profiled"
+	// Unsampled is Ours whose agents do not measure what the containers use over time.
+	Unsampled = "unsampled"
 )
 
 // annotationProfile asks for the profile, as in docs/annotations.md.
 const annotationProfile = "mpi.opendatahub.io/profile"
 
+// envMeasure keeps the agent from measuring if it is false, as in docs/agent.md.
+const envMeasure = "MPI_AGENT_MEASURE"
+
 // Peers returns the contestants other than Ours, in the order of the table.
-func Peers() []string { return []string{Bare, Unbound, Spread, Profiled} }
+func Peers() []string { return []string{Bare, Unbound, Requested, Spread, Profiled, Unsampled} }
+
+// A group is a number of cases that differ in their programs.
+type group struct {
+	// prefix is that of the names of the cases.
+	prefix string
+	// ranks is how many a program has, and copies how many jobs or pods run it at once on the node.
+	ranks, copies int
+	programs      []program
+	contestants   []string
+}
+
+// groups are all cases. On a machine with two cores, two ranks have a core each, and four share them: those of a job, or of two.
+var groups = []group{
+	{ranks: 2, copies: 1, programs: []program{lammps(3000), gromacs, hpcc}, contestants: append([]string{Ours}, Peers()...)},
+	{ranks: 4, copies: 1, programs: []program{lammps(3000), gromacs, hpcc}, contestants: []string{Ours, Bare}},
+	// Programs that exchange many small messages can take hours in pods whose ranks keep each other from a core.
+	{prefix: "shared/", ranks: 2, copies: 2, programs: []program{lammps(1000)}, contestants: []string{Ours, Bare, Unbound}},
+}
 
 // Settings are those of a run of the suite.
 type Settings struct {
@@ -68,9 +97,6 @@ type Results struct {
 // sample is the image of the programs: packages of Debian with Open MPI 4.
 const sample = "science"
 
-// sizes are the numbers of ranks. On a machine with two cores, two have a core each, and four share them.
-var sizes = []int{2, 4}
-
 // A program is one that others wrote.
 type program struct {
 	// command is what each rank runs in an empty folder; rank 0 prints the figures.
@@ -85,33 +111,35 @@ type figure struct {
 	pattern *regexp.Regexp
 }
 
-// settle is how many seconds the ranks wait before they compute. Meanwhile the cluster completes the work that the start of pods causes, on the
+// settle is how many seconds the ranks wait before programs compute. Meanwhile the cluster completes the work that the start of pods causes, on the
 // same cores.
-const settle = "10"
+const settle = "8"
 
 const inputs = "/usr/local/share/science"
 
 // hpccInput makes HPC Challenge solve a larger problem than the test of its result does, with any number of ranks.
 const hpccInput = `sed 's/^400 /2000 /; s/^2            Ps/1            Ps/; s/^2            Qs/'$OMPI_COMM_WORLD_SIZE'            Qs/' ` + inputs + `/hpccinf.txt >hpccinf.txt`
 
-var all = []program{
-	{
-		command: "lmp -in " + inputs + "/melt.lammps -var steps 3000 -log melt.log >/dev/null; " + ifRankZero("cat melt.log"),
+func lammps(steps int) program {
+	return program{
+		command: fmt.Sprintf("lmp -in %s/melt.lammps -var steps %d -log melt.log >/dev/null; ", inputs, steps) + ifRankZero("cat melt.log"),
 		figures: []figure{{"lammps", "s", regexp.MustCompile(`Loop time of (\S+)`)}},
-	},
-	{
-		command: "gmx_mpi mdrun -quiet -ntomp 1 -nsteps 1500 -s " + inputs + "/water.tpr -deffnm water >/dev/null 2>&1; " + ifRankZero("cat water.log"),
-		figures: []figure{{"gromacs", "s", regexp.MustCompile(`Time:\s+\S+\s+(\S+)`)}},
-	},
-	{
-		command: hpccInput + "; hpcc; " + ifRankZero("cat hpccoutf.txt"),
-		figures: []figure{
-			{"hpl", "s", regexp.MustCompile(`HPL_time=(\S+)`)},
-			{"ptrans", "s", regexp.MustCompile(`PTRANS_time=(\S+)`)},
-			{"random-access", "s", regexp.MustCompile(`MPIRandomAccess_time=(\S+)`)},
-			{"ping-pong", "µs", regexp.MustCompile(`AvgPingPongLatency_usec=(\S+)`)},
-			{"ring", "µs", regexp.MustCompile(`NaturallyOrderedRingLatency_usec=(\S+)`)},
-		},
+	}
+}
+
+var gromacs = program{
+	command: "gmx_mpi mdrun -quiet -ntomp 1 -nsteps 1500 -s " + inputs + "/water.tpr -deffnm water >/dev/null 2>&1; " + ifRankZero("cat water.log"),
+	figures: []figure{{"gromacs", "s", regexp.MustCompile(`Time:\s+\S+\s+(\S+)`)}},
+}
+
+var hpcc = program{
+	command: hpccInput + "; hpcc; " + ifRankZero("cat hpccoutf.txt"),
+	figures: []figure{
+		{"hpl", "s", regexp.MustCompile(`HPL_time=(\S+)`)},
+		{"ptrans", "s", regexp.MustCompile(`PTRANS_time=(\S+)`)},
+		{"random-access", "s", regexp.MustCompile(`MPIRandomAccess_time=(\S+)`)},
+		{"ping-pong", "µs", regexp.MustCompile(`AvgPingPongLatency_usec=(\S+)`)},
+		{"ring", "µs", regexp.MustCompile(`NaturallyOrderedRingLatency_usec=(\S+)`)},
 	},
 }
 
@@ -119,42 +147,47 @@ func ifRankZero(command string) string {
 	return "if [ $OMPI_COMM_WORLD_RANK = 0 ]; then " + command + "; fi"
 }
 
-// caseName is that of a figure with a number of ranks.
-func caseName(f figure, ranks int) string { return fmt.Sprintf("%s/%d", f.name, ranks) }
-
-// A run is a program with a number of ranks, and those of its figures that were asked for.
-type run struct {
-	program program
-	ranks   int
-	figures []figure
+// caseName is that of a figure of a group.
+func (g group) caseName(figure string) string {
+	return fmt.Sprintf("%s%s/%d", g.prefix, figure, g.ranks)
 }
 
-// chosen returns the runs that have a figure whose case matches.
-func chosen(names *regexp.Regexp) []run {
-	var runs []run
-	for _, p := range all {
-		for _, ranks := range sizes {
-			figures := slices.DeleteFunc(slices.Clone(p.figures), func(f figure) bool { return !names.MatchString(caseName(f, ranks)) })
-			if len(figures) > 0 {
-				runs = append(runs, run{p, ranks, figures})
+// chosen returns the groups with those of their programs and figures whose cases match.
+func chosen(names *regexp.Regexp) []group {
+	var all []group
+	for _, g := range groups {
+		var programs []program
+		for _, p := range g.programs {
+			p.figures = slices.DeleteFunc(slices.Clone(p.figures), func(f figure) bool { return !names.MatchString(g.caseName(f.name)) })
+			if len(p.figures) > 0 {
+				programs = append(programs, p)
 			}
 		}
+		switch measuresUse := names.MatchString(g.caseName(cpuSeconds)) || names.MatchString(g.caseName(agentShare)); {
+		case len(programs) > 0:
+			g.programs = programs
+			all = append(all, g)
+		case measuresUse:
+			all = append(all, g)
+		}
 	}
-	return runs
+	return all
 }
 
 // Run runs the suite. If no name matches, there are no results.
 func Run(ctx context.Context, settings Settings) (results Results, err error) {
 	results = Results{Skipped: map[string]string{}, Versions: map[string]string{"ours": programs.Commit(ctx, settings.Root)}}
-	runs := chosen(settings.Names)
-	if len(runs) == 0 {
+	groups := chosen(settings.Names)
+	if len(groups) == 0 {
 		return results, nil
 	}
 	c, err := cluster.Open(ctx, settings.Root)
 	if none, is := errors.AsType[cluster.Missing](err); is {
-		for _, run := range runs {
-			for _, f := range run.figures {
-				results.Skipped[caseName(f, run.ranks)] = none.Why
+		for _, g := range groups {
+			for _, p := range g.programs {
+				for _, f := range p.figures {
+					results.Skipped[g.caseName(f.name)] = none.Why
+				}
 			}
 		}
 		return results, nil
@@ -171,8 +204,8 @@ func Run(ctx context.Context, settings Settings) (results Results, err error) {
 	if r.node, err = firstNode(ctx, c); err != nil {
 		return results, err
 	}
-	for _, run := range runs {
-		measured, err := settings.measure(ctx, &r, run)
+	for _, g := range groups {
+		measured, err := settings.measure(ctx, &r, g)
 		if err != nil {
 			return results, err
 		}
@@ -181,35 +214,89 @@ func Run(ctx context.Context, settings Settings) (results Results, err error) {
 	return results, nil
 }
 
-// measure has contestants take turns with a program. One that went first in a turn goes last in the next.
-func (s Settings) measure(ctx context.Context, r *runner, run run) ([]report.Case, error) {
+// measure has contestants take turns with the programs of a group. One that went first in a turn goes last in the next.
+func (s Settings) measure(ctx context.Context, r *runner, g group) ([]report.Case, error) {
 	values := map[string]map[string][]report.Value{}
-	contestants := append([]string{Ours}, Peers()...)
 	for turn := range s.Runs {
-		for i := range contestants {
-			who := contestants[(turn+i)%len(contestants)]
-			text, err := r.run(ctx, who, run)
+		for i := range g.contestants {
+			who := g.contestants[(turn+i)%len(g.contestants)]
+			texts, err := r.run(ctx, who, g)
 			if err != nil {
-				return nil, fmt.Errorf("%s, %d ranks, run %d: %w", who, run.ranks, turn+1, err)
+				return nil, fmt.Errorf("%s, %d ranks, run %d: %w", who, g.ranks, turn+1, err)
 			}
-			for _, f := range run.figures {
-				value, err := f.read(text)
-				if err != nil {
-					return nil, fmt.Errorf("%s, %d ranks, run %d: %w", who, run.ranks, turn+1, err)
+			found, err := g.read(texts)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %d ranks, run %d: %w", who, g.ranks, turn+1, err)
+			}
+			for _, f := range g.figures() {
+				value, known := found[f.name]
+				if !known {
+					continue
 				}
 				if values[f.name] == nil {
 					values[f.name] = map[string][]report.Value{}
 				}
-				values[f.name][who] = append(values[f.name][who], report.Value{Value: value})
-				_, _ = fmt.Fprintf(s.Progress, "%-16s run %d/%d  %-7s %.4g %s\n", caseName(f, run.ranks), turn+1, s.Runs, who, value, f.unit)
+				values[f.name][who] = append(values[f.name][who], value)
+				_, _ = fmt.Fprintf(s.Progress, "%-20s run %d/%d  %-9s %s %s\n", g.caseName(f.name), turn+1, s.Runs, who, value, f.unit)
 			}
 		}
 	}
-	cases := make([]report.Case, 0, len(run.figures))
-	for _, f := range run.figures {
-		cases = append(cases, report.NewCase(caseName(f, run.ranks), f.unit, Ours, values[f.name]))
+	var cases []report.Case
+	for _, f := range g.figures() {
+		if len(values[f.name]) == 0 {
+			continue
+		}
+		c := report.NewCase(g.caseName(f.name), f.unit, Ours, values[f.name])
+		c.Paired = report.Pair(Ours, values[f.name])
+		cases = append(cases, c)
 	}
 	return cases, nil
+}
+
+// figures returns those of the programs, and those of the CPU time.
+func (g group) figures() []figure {
+	var all []figure
+	for _, p := range g.programs {
+		all = append(all, p.figures...)
+	}
+	return append(all, figure{name: cpuSeconds, unit: "s"}, figure{name: agentShare, unit: "%"})
+}
+
+// read returns the figures in what the copies have printed, each the mean of all copies. A program that was ended has at least the time that it got.
+func (g group) read(texts []string) (map[string]report.Value, error) {
+	found := map[string]report.Value{}
+	add := func(name string, value float64, atLeast bool) {
+		of := found[name]
+		found[name] = report.Value{Value: of.Value + value/float64(len(texts)), AtLeast: of.AtLeast || atLeast}
+	}
+	for _, text := range texts {
+		for i, p := range g.programs {
+			if strings.Contains(text, endedLine(i)) {
+				for _, f := range p.figures {
+					// Latencies of messages are unknown then.
+					if f.unit == "s" {
+						add(f.name, longest.Seconds(), true)
+					}
+				}
+				continue
+			}
+			for _, f := range p.figures {
+				value, err := f.read(text)
+				if err != nil {
+					return nil, err
+				}
+				add(f.name, value, false)
+			}
+		}
+		use := readUse(text)
+		if use.total > 0 {
+			add(cpuSeconds, use.total, false)
+		}
+		if use.agents > 0 {
+			add(agentShare, 100*use.agents/use.total, false)
+		}
+	}
+	return found, nil
 }
 
 // read finds a figure in what a program has printed.
@@ -244,19 +331,42 @@ func firstNode(ctx context.Context, c *cluster.Cluster) (string, error) {
 	return slices.MinFunc(nodes.Items, func(a, b corev1.Node) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) }).Name, nil
 }
 
-// run returns what a program has printed that one contestant ran.
-func (r *runner) run(ctx context.Context, who string, run run) (string, error) {
-	r.taken++
-	name := fmt.Sprintf("compute-%d", r.taken)
-	command := []string{"mpirun", "-n", strconv.Itoa(run.ranks), "sh", "-ec", "cd $(mktemp -d); sleep " + settle + "; " + run.program.command}
-	if options := bareOptions(who); options != nil {
-		return r.runPod(ctx, name, slices.Insert(command, 1, options...))
+// run returns what the programs of each copy have printed that one contestant ran.
+func (r *runner) run(ctx context.Context, who string, g group) ([]string, error) {
+	texts, failures := make([]string, g.copies), make([]error, g.copies)
+	var copies sync.WaitGroup
+	for i := range g.copies {
+		r.taken++
+		name := fmt.Sprintf("compute-%d", r.taken)
+		copies.Go(func() { texts[i], failures[i] = r.runCopy(ctx, name, who, g) })
 	}
-	workers, slots := 1, run.ranks
+	copies.Wait()
+	if err := errors.Join(failures...); err != nil {
+		return nil, err
+	}
+	return texts, r.cluster.UntilEmpty(ctx)
+}
+
+func (r *runner) runCopy(ctx context.Context, name, who string, g group) (string, error) {
+	options := bareOptions(who)
+	command := []string{"sh", "-ec", script(g, options)}
+	if options != nil {
+		return r.runPod(ctx, name, command)
+	}
+	workers, slots := 1, g.ranks
 	if who == Spread {
-		workers, slots = run.ranks, 1
+		workers, slots = g.ranks, 1
 	}
 	job := r.job(name, workers, slots, command)
+	for _, replicas := range job.Spec.MPIReplicaSpecs {
+		container := &replicas.Template.Spec.Containers[0]
+		switch who {
+		case Requested:
+			container.Env = []corev1.EnvVar{{Name: "OMPI_MCA_mpi_yield_when_idle", Value: "0"}}
+		case Unsampled:
+			container.Env = []corev1.EnvVar{{Name: envMeasure, Value: "false"}}
+		}
+	}
 	if who == Profiled {
 		job.Annotations = map[string]string{annotationProfile: "true"}
 	}
@@ -298,7 +408,7 @@ func (r *runner) runPod(ctx context.Context, name string, command []string) (str
 	if err := r.cluster.Client.Create(ctx, pod); err != nil {
 		return "", fmt.Errorf("create pod %s: %w", name, err)
 	}
-	err := cluster.Until(ctx, name+" has ended", func() (bool, error) {
+	err := cluster.UntilWithin(ctx, limit, name+" has ended", func() (bool, error) {
 		err := r.cluster.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 		return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed, err
 	})
@@ -315,7 +425,7 @@ func (r *runner) runPod(ctx context.Context, name string, command []string) (str
 	if err := r.cluster.Client.Delete(ctx, pod, client.GracePeriodSeconds(0)); err != nil {
 		return "", fmt.Errorf("delete pod %s: %w", name, err)
 	}
-	return text, r.cluster.UntilEmpty(ctx)
+	return text, nil
 }
 
 func (r *runner) job(name string, workers, slots int, command []string) *kubeflow.MPIJob {
@@ -341,7 +451,7 @@ func (r *runner) runJob(ctx context.Context, job *kubeflow.MPIJob) (string, erro
 	ended := func(result kubeflow.JobConditionType) bool {
 		return slices.ContainsFunc(job.Status.Conditions, func(c kubeflow.JobCondition) bool { return c.Type == result && c.Status == corev1.ConditionTrue })
 	}
-	err := cluster.Until(ctx, name+" has ended", func() (bool, error) {
+	err := cluster.UntilWithin(ctx, limit, name+" has ended", func() (bool, error) {
 		err := r.cluster.Client.Get(ctx, client.ObjectKeyFromObject(job), job)
 		return ended(kubeflow.JobSucceeded) || ended(kubeflow.JobFailed), err
 	})
@@ -366,7 +476,7 @@ func (r *runner) runJob(ctx context.Context, job *kubeflow.MPIJob) (string, erro
 	if err := r.cluster.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
 		return "", fmt.Errorf("delete MPIJob %s: %w", name, err)
 	}
-	return text, r.cluster.UntilEmpty(ctx)
+	return text, nil
 }
 
 func (r *runner) log(ctx context.Context, pod string) (string, error) {

@@ -68,7 +68,7 @@ type section struct {
 var sections = []section{
 	{"mpijob", "How fast jobs are created", "From the creation of a job until its launcher and all worker pods exist, compared with mpi-operator and with the fastest way to create the same objects. The ratio is how many times longer the other takes."},
 	{"start", "How fast jobs start and end", "On a real cluster with real MPI, compared with mpi-operator with OpenSSH and with bare pods (`floor`). In the cases of TrainJobs, `ours` is a TrainJob with a runtime of the operator, and `mpijob` the same program as an MPIJob. `trainer` is a TrainJob that Kubeflow Trainer runs without the operator, with a runtime as its own for DeepSpeed. `cold`: no node has the image."},
-	{"compute", "How fast programs compute", "The programs' own times: all ranks in one worker of an MPIJob (`ours`), compared with `mpirun` in a pod without operator or agent (`bare`). The pods request no CPUs. `mpirun` therefore binds the two ranks of `bare` to a core each, while the operator [binds none](decisions/0028-ranks-are-not-bound.md) and has ranks that wait [yield their core](agent.md#what-changes-for-users), since other pods may need it. `unbound` is `bare` with both: it differs from `ours` only by operator and agent. With four ranks on two cores, `mpirun` itself binds none and has them yield, so that all contestants do the same. `spread` has a worker for each rank on the same node, whose ranks exchange messages by TCP. `profiled` is the same as ours with a [communication profile](metrics.md#where-the-time-goes). At least 0.97 of `bare` is at par."},
+	{"compute", "How fast programs compute", "The programs' own times: all ranks in one worker of an MPIJob (`ours`), compared with `mpirun` in a pod without operator or agent (`bare`). The pods request no CPUs. `mpirun` therefore binds the two ranks of `bare` to a core each, while the operator [binds none](decisions/0028-ranks-are-not-bound.md) and has ranks that wait [yield their core](agent.md#what-changes-for-users), since other pods may need it. Ranks of jobs that request a CPU for each do not yield (`requested`). `unbound` is `bare` with both: it differs from `ours` only by operator and agent. With four ranks on two cores, `mpirun` itself binds none and has them yield, so that all contestants do the same. `shared/` are two jobs or two pods with two ranks each at once; the times are the mean. `spread` has a worker for each rank on the same node, whose ranks exchange messages by TCP. `profiled` is the same as ours with a [communication profile](metrics.md#where-the-time-goes), and `unsampled` without the [use over time](metrics.md#see-what-a-job-used-over-time). `cpu` is the CPU time of all containers while the programs run, with that of ranks which wait, and `agent-cpu` the agents' share of it. At least 0.97 of `bare` is at par."},
 	{"agent", "How fast ranks start", "On many hosts of one machine, without Kubernetes. `mpirun/N` runs `hostname` on N workers; `flat`, with all daemons started by `mpirun` itself, and `tree`, by a tree of 8 branches. `late-5s`: half of the workers start 5 s late, and the time since then counts. `dying`: a twentieth of the workers is killed while ranks run, and the time until the launcher fails counts; `dying-named` is the share of runs in which it names the first worker that died, and none that lives. `slow-network` has 50 ms for a round trip, and `lossy-network` loses 1 % of all packets in addition. `memory/launcher`, `descriptors` and `processes` are those of all programs of the launcher while ranks run, and those of `worker` are of the worker that has most. ≥: the run was ended after that time. [Each case](../hack/bench/README.md#the-suite-agent)."},
 	{"scale", "What many jobs cost", "Jobs of 1 to 1,000 workers, 10 on average, on 1,000 simulated nodes, with a real API server. The operator writes a JobReport and a NetworkPolicy for each job and schedules it as a gang; mpi-operator does none of these. The growth of a figure is the exponent of the number of jobs: 0 if it does not depend on it, 1 if it is proportional."},
 	{"report", "What JobReports cost", "The operator with JobReports, compared with the operator without."},
@@ -171,6 +171,9 @@ func writeSection(page *strings.Builder, s section, r report.Report) {
 	if s.suite == "compute" && r.Date.Before(unboundYields) {
 		page.WriteString("\nIn this run, the ranks of `unbound` did not yield their core while they waited, and those of `ours` did.\n")
 	}
+	if text := overheads(r); s.suite == "compute" && text != "" {
+		page.WriteString("\n" + text + "\n")
+	}
 	if below := belowPar(r); s.suite == "compute" && below != "" {
 		fmt.Fprintf(page, "\nNot at par with `bare`: %s. In brackets: compared with `unbound`, which shares what the operator decides about cores.\n", below)
 	}
@@ -197,6 +200,30 @@ func belowPar(r report.Report) string {
 		}
 	}
 	return strings.Join(below, ", ")
+}
+
+// overheads describes what measuring costs: the share of the CPU time that the agents take with their measurements over time and without,
+// and by how much programs with a communication profile are slower than those without in the same turn.
+func overheads(r report.Report) string {
+	const profiled, unsampled = "profiled", "unsampled"
+	percent := func(v float64) string { return fmt.Sprintf("%.2g %%", v) }
+	var texts, slower []string
+	for _, c := range r.Cases {
+		with, without := c.Details[ours], c.Details[unsampled]
+		if strings.HasPrefix(c.Name, "agent-cpu/") && with.Runs > 0 && without.Runs > 0 {
+			texts = append(texts, fmt.Sprintf(
+				"`%s`: the agents took %s of the CPU time (%s to %s), and without their measurements %s (%s to %s). At most 0.5 %% is the goal for measurements.", c.Name,
+				percent(with.Median), percent(with.Min), percent(with.Max), percent(without.Median), percent(without.Min), percent(without.Max),
+			))
+		}
+		if ratio, known := c.Paired[profiled]; known && c.Unit == "s" {
+			slower = append(slower, fmt.Sprintf("`%s` %.3f (%.3f to %.3f)", c.Name, ratio.Median, ratio.Min, ratio.Max))
+		}
+	}
+	if len(slower) > 0 {
+		texts = append(texts, "Time with a communication profile by that without, of runs in the same turn: "+strings.Join(slower, ", ")+". At most 1.03 is the goal.")
+	}
+	return strings.Join(texts, " ")
 }
 
 // cell returns a median with the number of runs; empty if there were none.

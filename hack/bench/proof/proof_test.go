@@ -224,6 +224,18 @@ func TestPage(t *testing.T) {
 	if page := proof.Page(proof.Records{Reports: map[string]report.Report{"compute": compute}}); !strings.Contains(page, "\nNot at par with `bare`: `ring/2` 0.9 (`unbound` 1.1), `ring/4` 0.8. ") {
 		t.Errorf("the page does not say what is not at par: %s", page)
 	}
+	values = func(ours, peer float64) map[string][]report.Value {
+		return map[string][]report.Value{"ours": {{Value: ours}, {Value: 2 * ours}}, "unsampled": {{Value: peer}, {Value: peer}}, "profiled": {{Value: 2 * ours}, {Value: 6 * ours}}}
+	}
+	compute.Cases = []report.Case{report.NewCase("lammps/2", "s", "ours", values(8, 8)), report.NewCase("agent-cpu/2", "%", "ours", values(0.2, 0.1))}
+	compute.Cases[0].Paired = report.Pair("ours", values(8, 8))
+	for _, want := range []string{
+		"`agent-cpu/2`: the agents took 0.3 % of the CPU time (0.2 % to 0.4 %), and without their measurements 0.1 % (0.1 % to 0.1 %).", ": `lammps/2` 2.500 (2.000 to 3.000). At most 1.03",
+	} {
+		if page := proof.Page(proof.Records{Reports: map[string]report.Report{"compute": compute}}); !strings.Contains(page, want) {
+			t.Errorf("the page does not contain %q: %s", want, page)
+		}
+	}
 	if strings.Contains(page, "How long lists") || strings.Contains(page, "How fast") || strings.Contains(page, "Programs that others") {
 		t.Errorf("the page shows what was not recorded: %s", page)
 	}

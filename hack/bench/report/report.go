@@ -61,6 +61,8 @@ type Case struct {
 	Ratios map[string]float64 `json:"ratios"`
 	// Details are by contestant, ours included.
 	Details map[string]Summary `json:"details"`
+	// Paired are the ratios of peers over ours run by run, where contestants took turns: the load of the machine changes less within a turn.
+	Paired map[string]Summary `json:"paired,omitempty"`
 	// Steps are the parts of the median run, by contestant.
 	Steps map[string][]Step `json:"steps,omitempty"`
 	// Requests are what one job's requests are made of, by contestant; of the last run.
@@ -101,6 +103,26 @@ func NewCase(name, unit, ours string, values map[string][]Value) Case {
 		}
 	}
 	return c
+}
+
+// Pair returns the ratios of peers over ours run by run.
+func Pair(ours string, values map[string][]Value) map[string]Summary {
+	paired := map[string]Summary{}
+	for contestant, of := range values {
+		if contestant == ours || len(of) != len(values[ours]) {
+			continue
+		}
+		var ratios []Value
+		for i, own := range values[ours] {
+			if own.Value > 0 {
+				ratios = append(ratios, Value{Value: of[i].Value / own.Value, AtLeast: of[i].AtLeast})
+			}
+		}
+		if len(ratios) > 0 {
+			paired[contestant] = Summarize(ratios)
+		}
+	}
+	return paired
 }
 
 // Report is a whole suite's.

@@ -44,9 +44,12 @@ func New(of *ranks.Ranks, gpus GPUs) *Sampler {
 	return &Sampler{root: cgroup.Root, machine: "/", ranks: of, gpus: gpus, used: map[int32]agentapi.RankUse{}}
 }
 
-// Start begins to measure, until done is closed. Only the first call has an effect.
+// Start begins to measure, until done is closed, unless the user does not want it. Only the first call has an effect.
 func (s *Sampler) Start(done <-chan struct{}) {
 	s.start.Do(func() {
+		if strings.EqualFold(os.Getenv(agentapi.EnvMeasure), "false") {
+			return
+		}
 		s.mu.Lock()
 		s.began = time.Now()
 		s.last = s.read(s.began)
@@ -83,6 +86,9 @@ func (s *Sampler) Usage() (agentapi.Usage, bool) {
 	s.sample()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.began.IsZero() {
+		return agentapi.Usage{}, false
+	}
 	s.measureRanks()
 	u, measured := s.series.Usage()
 	for _, use := range s.used {

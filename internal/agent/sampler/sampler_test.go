@@ -110,6 +110,24 @@ func TestSampler(t *testing.T) {
 	}
 }
 
+// TestOff: a user can keep the agent from measuring.
+func TestOff(t *testing.T) {
+	for value, off := range map[string]bool{"": false, "true": false, "false": true, "False": true} {
+		t.Run(value, func(t *testing.T) {
+			t.Setenv(agentapi.EnvMeasure, value)
+			s := New(ranks.New(slog.New(slog.DiscardHandler), t.TempDir()), gpus{})
+			done := make(chan struct{})
+			defer close(done)
+			s.Start(done)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.began.IsZero() != off {
+				t.Errorf("it began at %v", s.began)
+			}
+		})
+	}
+}
+
 // BenchmarkPeriods measures this container with all of its processes for ReportPeriod. The metric is the share of a core that this takes.
 func BenchmarkPeriods(b *testing.B) {
 	of := ranks.New(slog.New(slog.NewTextHandler(io.Discard, nil)), b.TempDir())
