@@ -35,7 +35,7 @@ var connections = []Entry{
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Allow all traffic between the job's own pods.", Action: "NetworkPolicy for both ends with podSelector {selector}"},
 			{Text: "Check the network policies.", Action: listPolicies},
-			{Text: "Exclude the job's pods from the service mesh.", Action: "labels: {sidecar.istio.io/inject: \"false\"}"},
+			{Text: "Exclude the job's pods from the service mesh.", Action: "labels: {sidecar.istio.io/inject: \"false\"}", Rerun: true, Changes: leaveMesh},
 		},
 	},
 	{
@@ -51,7 +51,7 @@ var connections = []Entry{
 		Code: UnknownHost, Phase: v1alpha1.PhaseInitializing,
 		Summary: "The command names the host {host}: {message}",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Remove the list of hosts from the command (--host, --hostfile, -hosts, -f, -machinefile), and a rankfile (-rf, --rankfile, --map-by rankfile). MPI then uses the job's own.", Action: launcherArgs},
+			{Text: "Remove the list of hosts from the command (--host, --hostfile, -hosts, -f, -machinefile), and a rankfile (-rf, --rankfile, --map-by rankfile). MPI then uses the job's own.", Action: launcherArgs, Rerun: true, Changes: changeCommand},
 			{Text: "If the program needs a list of hosts, use the job's hostfile.", Action: "/etc/mpi/hostfile"},
 		},
 	},

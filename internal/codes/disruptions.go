@@ -87,7 +87,7 @@ var disruptions = []Entry{
 		Code: ProbeFailed, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError, Traits: RemovesPods,
 		Summary: "{who} stopped by Kubernetes: a {probe} probe failed{message}. An MPI program ends when it loses a worker.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Remove the probe. The operator notices ranks that end or wait without it.", Action: "{field}.spec.containers[].{probe}Probe", Rerun: true},
+			{Text: "Remove the probe. The operator notices ranks that end or wait without it.", Action: "{field}.spec.containers[].{probe}Probe", Rerun: true, Changes: removeProbe},
 			{Text: "Or let the program answer it in time, from its start on: increase initialDelaySeconds, timeoutSeconds and failureThreshold."},
 		},
 	},
@@ -95,7 +95,7 @@ var disruptions = []Entry{
 		Code: DeadlineExceeded, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError,
 		Summary: "The job exceeded its deadline of {deadline|activeDeadlineSeconds} and was stopped.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "If the program was making progress, increase the deadline.", Action: "{deadlineField}"},
+			{Text: "If the program was making progress, increase the deadline.", Action: "{deadlineField}", Rerun: true, Changes: set("{deadlineField}", "{enough}")},
 			{Text: "If it was stuck, check the end of the log in this report: a rank that waits for another prints nothing.", Action: "kubectl -n {namespace} get jobreport {report} -o jsonpath='{.status.failure.logTail}'"},
 		},
 	},
@@ -131,7 +131,7 @@ var ProbeNotExecuted = Entry{
 	Code: ProbeFailed, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityWarning,
 	Summary: "{who}: the {probe} probe cannot be executed: {message}. {effect}",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Remove the probe. The operator notices ranks that end or wait without it.", Action: "{field}.spec.{containers|containers}[].{probe}Probe", Rerun: true},
+		{Text: "Remove the probe. The operator notices ranks that end or wait without it.", Action: "{field}.spec.{containers|containers}[].{probe}Probe", Rerun: true, Changes: removeProbe},
 		{Text: "Or name a program that is in the image and that the pod's user may execute, or a port that the container has."},
 	},
 }

@@ -94,7 +94,7 @@ var exits = []Entry{
 		Code: TimeLimitExceeded, Phase: v1alpha1.PhaseRunning, Traits: FollowsPodLoss, Settings: []string{"MPIEXEC_TIMEOUT"},
 		Summary: "MPI's launcher ended all ranks when its time limit{limitText} was over. The ranks did not fail.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Remove the time limit of the launcher's command (--timeout) or of its environment, or increase it.", Action: "{launcherTemplate}.spec.containers[0].command, env: MPIEXEC_TIMEOUT"},
+			{Text: "Remove the time limit of the launcher's command (--timeout) or of its environment, or increase it.", Action: "{launcherTemplate}.spec.containers[0].command, env: MPIEXEC_TIMEOUT", Rerun: true, Changes: changeCommand},
 			{Text: "The deadline of a job is set here.", Action: "{deadlineField}"},
 		},
 	},

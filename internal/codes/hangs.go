@@ -60,7 +60,7 @@ var stalls = []Entry{
 		Code: CPUThrottled, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
 		Summary: "The CPU limit of the workers slows the ranks down: the kernel stopped them for {seconds} s, {share} % of the time that they needed.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Increase the CPU limit to one CPU per rank, or remove it.", Action: "{workerTemplate}.spec.containers[0].resources.limits.cpu"},
+			{Text: "Increase the CPU limit to one CPU per rank, or remove it.", Action: "{workerTemplate}.spec.containers[0].resources.limits.cpu", Rerun: true, Changes: set("{workerTemplate}.spec.containers[0].resources.limits.cpu", "{moreCPU}")},
 			{Text: "Or use as many slots as CPUs.", Action: "{slotsField}"},
 		},
 	},
@@ -68,7 +68,7 @@ var stalls = []Entry{
 		Code: RanksShareCores, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
 		Summary: "{boundRanks} of {boundPods} on {nodeText} are bound to the same {cores}, although they could use {usable}.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Do not bind the ranks: replace {by|what binds them} by --bind-to none, or -bind-to none with MPICH, or set I_MPI_PIN to 0 with Intel MPI.", Action: launcherArgs},
+			{Text: "Do not bind the ranks: replace {by|what binds them} by --bind-to none, or -bind-to none with MPICH, or set I_MPI_PIN to 0 with Intel MPI.", Action: launcherArgs, Rerun: true, Changes: changeCommand},
 			{Text: "Or give each pod cores of its own, on nodes whose kubelet has the static CPU manager: whole CPUs, and requests of CPU and memory that equal the limits.", Action: "{workerTemplate}.spec.containers[0].resources"},
 		},
 	},

@@ -13,11 +13,11 @@ func refusedLaunch(reason string, remedies ...v1alpha1.Remedy) Entry {
 // These are the definitions of LaunchRefused for what the launcher lacks or cannot combine.
 var (
 	MappingConflict = refusedLaunch("the command requests {slots|more} ranks, but its mapping {option|(--map-by, -N or -npernode)} allows fewer.",
-		v1alpha1.Remedy{Text: "Remove the mapping. MPI then fills the slots of all workers.", Action: "mpirun -np {ranks} <program>"},
+		v1alpha1.Remedy{Text: "Remove the mapping. MPI then fills the slots of all workers.", Action: "mpirun -np {ranks} <program>", Rerun: true, Changes: changeCommand},
 		v1alpha1.Remedy{Text: "Or allow as many ranks on each host as workers have slots.", Action: "mpirun --map-by ppr:{perWorker}:node <program>"},
 	)
 	HostNotInJob = refusedLaunch("the command names {host|a host} that is not in the job's hostfile.",
-		v1alpha1.Remedy{Text: "Remove --host, --hostfile and other host settings from the command and the image.", Action: "mpirun <program>"},
+		v1alpha1.Remedy{Text: "Remove --host, --hostfile and other host settings from the command and the image.", Action: "mpirun <program>", Rerun: true, Changes: changeCommand},
 		v1alpha1.Remedy{Text: "If the command needs a hostfile, use the job's. Host names must be spelled as there.", Action: "mpirun --hostfile /etc/mpi/hostfile"},
 	)
 	// BindingConflict may use option, the policy.
@@ -26,7 +26,7 @@ var (
 		v1alpha1.Remedy{Text: "Or remove PE=N, and set the number of threads of each rank.", Action: "mpirun -x OMP_NUM_THREADS=N <program>"},
 	)
 	RankfileInvalid = refusedLaunch("the rankfile {file|of its command} cannot be read, or does not fit the job's hosts and ranks.",
-		v1alpha1.Remedy{Text: "Remove the rankfile. MPI then fills the slots of all workers.", Action: "mpirun <program>"},
+		v1alpha1.Remedy{Text: "Remove the rankfile. MPI then fills the slots of all workers.", Action: "mpirun <program>", Rerun: true, Changes: changeCommand},
 		v1alpha1.Remedy{Text: "Or correct it: a line for each rank, and host names as in the job's hostfile.", Action: "rank 0=HOST slot=0"},
 	)
 	ProgramNotNamed = refusedLaunch("its command names no program, or not how many ranks each program has.",
@@ -93,7 +93,7 @@ var HostfileInvalid = Entry{
 	Code: HostfileMissing, Phase: v1alpha1.PhaseRunning, Settings: hostfileSettings,
 	Summary: "MPI's launcher cannot read the hostfile {file|of its command}: a line is not valid.",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Remove the hostfile from the command: MPI reads the job's hostfile by itself.", Action: "mpirun <program>"},
+		{Text: "Remove the hostfile from the command: MPI reads the job's hostfile by itself.", Action: "mpirun <program>", Rerun: true, Changes: changeCommand},
 		{Text: "Or correct the line. MPI implementations spell slots differently.", Action: "HOST slots=2 (Open MPI), HOST:2 (MPICH and Intel MPI)"},
 	},
 }
@@ -114,7 +114,7 @@ var InterfaceMissing = Entry{
 	Settings: []string{"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_oob_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "HOROVOD_GLOO_IFACE", "HYDRA_IFACE", "I_MPI_HYDRA_IFACE", "FI_TCP_IFACE", "FI_SOCKETS_IFACE"},
 	Summary:  "The pods have no network interface {interface|of the name that the command or the environment sets}.",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Remove the option that names it, or name the pod network.", Action: "mpirun --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0"},
+		{Text: "Remove the option that names it, or name the pod network.", Action: "mpirun --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0", Rerun: true, Changes: changeCommand},
 		{Text: "It may also be set in the environment, or in the image.", Action: "env: OMPI_MCA_btl_tcp_if_include, OMPI_MCA_oob_tcp_if_include, NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME, HOROVOD_GLOO_IFACE"},
 		{Text: "See the interfaces of a worker.", Action: "kubectl -n {namespace} exec {worker} -- ls /sys/class/net"},
 	},
@@ -125,7 +125,7 @@ var InterfaceNotSelected = Entry{
 	Code: NoTransport, Phase: v1alpha1.PhaseRunning,
 	Summary: "The ranks have no network: {setting} is {value}, which leaves none of the pods' interfaces ({interfaces}).",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Remove the setting from the command, the environment and the image. Pods reach each other on eth0.", Action: "{settingText}"},
+		{Text: "Remove the setting from the command, the environment and the image. Pods reach each other on eth0.", Action: "{settingText}", Rerun: true, Changes: changeCommand},
 		{Text: "If the job is to use another network, attach it to its pods by the annotation k8s.v1.cni.cncf.io/networks.", Action: "{workerTemplate}.metadata.annotations"},
 		{Text: "See the interfaces of a worker.", Action: "kubectl -n {namespace} exec {worker} -- ls /sys/class/net"},
 	},
@@ -137,7 +137,7 @@ var ComponentMissing = Entry{
 	Settings: []string{"OMPI_MCA_pml", "OMPI_MCA_btl", "OMPI_MCA_mtl"},
 	Summary:  "MPI cannot use {component|the component} for communication: the image's MPI lacks it, or the pods lack the device or a library for it.",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Remove the component from the command (pml, btl, mtl). MPI then uses what the pods have.", Action: launcherArgs},
+		{Text: "Remove the component from the command (pml, btl, mtl). MPI then uses what the pods have.", Action: launcherArgs, Rerun: true, Changes: changeCommand},
 		{Text: "It may also be set in the environment.", Action: "env: OMPI_MCA_pml, OMPI_MCA_btl, OMPI_MCA_mtl"},
 		{Text: "See which components the image has.", Action: "kubectl -n {namespace} exec {worker} -- ompi_info"},
 	},
@@ -194,6 +194,16 @@ var TensorsMissing = Entry{
 // its value, setBy, the pod templates, and variableField.
 var OwnSetting = v1alpha1.Remedy{
 	Text: "Remove {ownVariable} from {setBy}. {replaces|It replaces} what the image or the operator may set.", Action: "{variableField}.spec.containers[0].env",
+}
+
+// RemoveSettings returns OwnSetting with the changes that remove variables from the job.
+func RemoveSettings(names ...string) v1alpha1.Remedy {
+	remedy := OwnSetting
+	remedy.Rerun = true
+	for _, name := range names {
+		remedy.Changes = append(remedy.Changes, v1alpha1.FieldChange{Field: "env." + name})
+	}
+	return remedy
 }
 
 // SetOnWorkers is the remedy for a variable that only the launcher's pod template sets, and that Open MPI does not pass on to the ranks.

@@ -29,7 +29,7 @@ var bindingSettings = []string{
 }
 
 // BindingOption is the first remedy of TooFewCores if the command itself binds or maps ranks. It uses option, the flag with its value.
-var BindingOption = v1alpha1.Remedy{Text: "Remove {option} from the command. Ranks are not bound without it, and the container's CPU limit applies anyway.", Action: launcherArgs}
+var BindingOption = v1alpha1.Remedy{Text: "Remove {option} from the command. Ranks are not bound without it, and the container's CPU limit applies anyway.", Action: launcherArgs, Rerun: true, Changes: changeCommand}
 
 // hostfileSettings are the variables that name the hosts or their file.
 var hostfileSettings = []string{
@@ -50,7 +50,7 @@ var libraries = []Entry{
 		Code: NotEnoughSlots, Phase: v1alpha1.PhaseRunning,
 		Summary: "mpirun requested {slots|more} ranks, but the job has room for {ranks}: {hostsText} with {slotsText} each.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Request {ranks} ranks, or omit -np to use every slot.", Action: "mpirun -np {ranks}"},
+			{Text: "Request {ranks} ranks, or omit -np to use every slot.", Action: "mpirun -np {ranks}", Rerun: true, Changes: changeCommand},
 			{Text: "Or give the job more slots: more workers, or more slots per worker.", Action: "{slotsField}"},
 			{Text: "If the numbers match, MPI did not read the job's hostfile: remove --host and --hostfile from the command."},
 		},
@@ -67,7 +67,7 @@ var libraries = []Entry{
 		Code: HostfileIgnored, Phase: v1alpha1.PhaseFailed, Severity: v1alpha1.SeverityError,
 		Summary: "MPI used {found} of {expected} slots: all ranks ran on the launcher, none on the job's {workers} workers.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Remove --host, --hostfile and other host settings from the command and the image.", Action: "mpirun <program>"},
+			{Text: "Remove --host, --hostfile and other host settings from the command and the image.", Action: "mpirun <program>", Rerun: true, Changes: changeCommand},
 			{Text: "Set the MPI implementation that the image contains.", Action: "spec.mpiImplementation: OpenMPI, Intel or MPICH"},
 			{Text: "If the command needs a hostfile, use the job's.", Action: "mpirun --hostfile /etc/mpi/hostfile"},
 		},
@@ -76,7 +76,7 @@ var libraries = []Entry{
 		Code: WorkersIdle, Phase: v1alpha1.PhaseSucceeded, Severity: v1alpha1.SeverityWarning,
 		Summary: "No rank ran on {idle} of the job's {hosts}. The job had their resources for nothing.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Start as many ranks as the job has slots: remove -n from the command, or set it to {ranks}.", Action: "mpirun -n {ranks} <program>"},
+			{Text: "Start as many ranks as the job has slots: remove -n from the command, or set it to {ranks}.", Action: "mpirun -n {ranks} <program>", Rerun: true, Changes: changeCommand},
 			{Text: "If the command names hosts, remove them: MPI reads the job's hostfile by itself."},
 			{Text: "Or request fewer workers.", Action: "{workersField}"},
 		},
@@ -109,7 +109,7 @@ var libraries = []Entry{
 		Code: NoTransport, Phase: v1alpha1.PhaseRunning, Settings: []string{"OMPI_MCA_btl", "OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_btl_tcp_if_exclude", "OMPI_MCA_pml", "OMPI_MCA_mtl"},
 		Summary: "MPI has no transport between some of the ranks: the command excludes TCP, or names a network interface that the pods do not have.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Remove the option for the transport or the interface (btl, btl_tcp_if_include, pml). Pods reach each other by TCP, on eth0.", Action: launcherArgs},
+			{Text: "Remove the option for the transport or the interface (btl, btl_tcp_if_include, pml). Pods reach each other by TCP, on eth0.", Action: launcherArgs, Rerun: true, Changes: changeCommand},
 			{Text: "It may also be set in the environment.", Action: "env: OMPI_MCA_btl, OMPI_MCA_btl_tcp_if_include, OMPI_MCA_pml"},
 		},
 	},
@@ -214,7 +214,7 @@ var HostfileNotRead = Entry{
 	Summary: "MPI did not read the job's hostfile, or the command restricts it: no room for {slots} ranks, but the job has room for {ranks} " +
 		"({hostsText} with {slotsText} each).",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Remove --host, --hostfile, --map-by and other host settings from the command and the image.", Action: "mpirun -np {slots} <program>"},
+		{Text: "Remove --host, --hostfile, --map-by and other host settings from the command and the image.", Action: "mpirun -np {slots} <program>", Rerun: true, Changes: changeCommand},
 		{Text: "If the command needs a hostfile, use the job's.", Action: "mpirun --hostfile /etc/mpi/hostfile"},
 		{Text: "Check whether something overwrites the variables that Open MPI 4 and 5 read.", Action: "env: OMPI_MCA_orte_default_hostfile, PRTE_MCA_prte_default_hostfile"},
 	},

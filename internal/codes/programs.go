@@ -10,7 +10,7 @@ var ProgramMissingInLauncher = Entry{
 	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
 	Summary: "Program {program} not found in the image of the launcher.",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Correct the program's name or folder in the launcher's command.", Action: launcherArgs},
+		{Text: "Correct the program's name or folder in the launcher's command.", Action: launcherArgs, Rerun: true, Changes: changeCommand},
 		{Text: "Or use an image that contains the program. The launcher's is {launcherImage|set in its pod template}.", Action: "{launcherTemplate}.spec.containers[0].image"},
 		{Text: "Use the same image for the launcher and the workers.", Action: BothImages},
 	},
@@ -72,7 +72,7 @@ var NumberedPython = Entry{
 	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
 	Summary: "Program {program} not found in the image of {where|the launcher or a worker}. Many images have {program}3 only.",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Call {program}3.", Action: launcherArgs},
+		{Text: "Call {program}3.", Action: launcherArgs, Rerun: true, Changes: changeCommand},
 		{Text: "If the image has that neither, use one with Python in launcher and workers.", Action: BothImages},
 	},
 }
@@ -102,7 +102,7 @@ var ValueAsProgram = Entry{
 	Code: ProgramMissing, Phase: v1alpha1.PhaseRunning,
 	Summary: "MPI took {program} as the program: it follows {option}, which ends before it.",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "If {program} is the value, write {meant}: -x takes one word, NAME=VALUE. With the name alone it passes on a variable of the launcher.", Action: launcherArgs},
+		{Text: "If {program} is the value, write {meant}: -x takes one word, NAME=VALUE. With the name alone it passes on a variable of the launcher.", Action: launcherArgs, Rerun: true, Changes: changeCommand},
 		{Text: "If {program} is the program, check its name and folder in the workers' image.", Action: "{workerTemplate}.spec.containers[0].image"},
 	},
 }

@@ -44,7 +44,7 @@ var scheduling = []Entry{
 		Code: SchedulingGated, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityWarning, Traits: BlocksScheduling,
 		Summary: "{who} not scheduled since {since}: held by {gates|a scheduling gate}, which another controller must remove.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "If no controller removes it, remove the gate from the pod template.", Action: "{field}.spec.schedulingGates"},
+			{Text: "If no controller removes it, remove the gate from the pod template.", Action: "{field}.spec.schedulingGates", Rerun: true, Changes: set("{gatesField}", "null")},
 			{Text: "See the gates of the pod.", Action: "kubectl -n {namespace} get pod {pod} -o jsonpath='{.spec.schedulingGates}'"},
 		},
 	},

@@ -24,7 +24,10 @@ var sidecars = []Entry{
 		Summary: "A service mesh (Istio) intercepts the connections between the job's pods, which breaks MPI.",
 		Remedies: []v1alpha1.Remedy{{
 			Text: "Exclude the job's pods from the mesh.", Action: "{field}.metadata.labels: {sidecar.istio.io/inject: \"false\"}", Rerun: true,
-			Changes: set("{workerTemplate}.metadata.labels[sidecar.istio.io/inject]", "\"false\"", "{launcherTemplate}.metadata.labels[sidecar.istio.io/inject]", "\"false\""),
+			Changes: leaveMesh,
 		}},
 	},
 }
+
+// leaveMesh is the change that excludes the job's pods from a service mesh.
+var leaveMesh = set("{workerTemplate}.metadata.labels[sidecar.istio.io/inject]", "\"false\"", "{launcherTemplate}.metadata.labels[sidecar.istio.io/inject]", "\"false\"")

@@ -157,6 +157,9 @@ func waitForReady(text string) v1alpha1.Remedy {
 	return v1alpha1.Remedy{Text: text, Action: "spec.launcherCreationPolicy: WaitForWorkersReady", Rerun: true, Changes: set("spec.launcherCreationPolicy", "WaitForWorkersReady")}
 }
 
+// changeCommand is the change of the launcher's command that a remedy describes.
+var changeCommand = set(launcherArgs, "{newCommand}")
+
 // setMemory is the change to more memory.
 var setMemory = set(memoryLimit, "{moreMemory}")
 
@@ -207,8 +210,10 @@ const maxWord = 253
 func FillRemedy(remedy v1alpha1.Remedy, values map[string]string) v1alpha1.Remedy {
 	filled := v1alpha1.Remedy{Text: Fill(remedy.Text, values), Action: FillAction(remedy.Action, values), Rerun: remedy.Rerun}
 	for _, change := range remedy.Changes {
+		// An empty value removes a variable.
+		removes := change.Value == ""
 		change = v1alpha1.FieldChange{Field: Fill(change.Field, values), Value: Fill(change.Value, values)}
-		if change.Field == "" || change.Value == "" {
+		if change.Field == "" || change.Value == "" && !removes {
 			filled.Rerun, filled.Changes = false, nil
 			return filled
 		}

@@ -217,7 +217,7 @@ func check(t *testing.T, table map[string]expect) {
 				sound(t, f)
 			}
 			mpitest.Golden(t, name, found)
-			for _, difference := range otherKind(row.in, found) {
+			for _, difference := range slices.Concat(otherKind(row.in, found), carriedOut(row.in, found)) {
 				t.Error(difference)
 			}
 		})

@@ -57,12 +57,16 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 	}
 	entry, setting := p.ownSetting(entry, values)
 	evidence = append(evidence, setting...)
-	p.maskFigures(values)
+	p.addChanges(entry, pods, values)
+	hidden := p.maskFigures(values)
 	f := Finding{Code: entry.Code, Severity: p.severityOf(entry), Summary: codes.Fill(entry.Summary, values), Affected: names(pods), Evidence: evidence}
 	sameImage := p.Job.Workers.Count > 0 && facts.Image(p.Template(mpi.RoleWorker)) == facts.Image(p.Template(mpi.RoleLauncher))
 	for _, r := range entry.Remedies {
 		if r.Action == codes.BothImages && sameImage {
 			continue
+		}
+		if hidden {
+			r = withoutSecrets(r)
 		}
 		r.Action = p.nameProgram(r.Action)
 		f.Remedies = append(f.Remedies, codes.FillRemedy(r, values))
@@ -79,13 +83,15 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 // quotedFigures are the figures that can be texts of the specification.
 var quotedFigures = []string{"setting", "option", "meant", "words", "script", "lastText"}
 
-// maskFigures hides the secrets in quotedFigures.
-func (p *input) maskFigures(figures map[string]string) {
+// maskFigures hides the secrets in quotedFigures. It reports whether there are any in the words of a command.
+func (p *input) maskFigures(figures map[string]string) (inWords bool) {
 	for _, name := range quotedFigures {
 		if text := figures[name]; text != "" {
 			figures[name] = p.mask(text)
+			inWords = inWords || name == "words" && figures[name] != text
 		}
 	}
+	return inWords
 }
 
 // mask hides the secrets in a text of the specification.

@@ -47,7 +47,7 @@ func (p *input) adaptRemedy(remedy *v1alpha1.Remedy) {
 	}
 	for i, change := range remedy.Changes {
 		change.Field = rename(change.Field)
-		if !p.isField(change.Field) {
+		if !p.isField(change.Field) || len(change.Value) > maxValue {
 			remedy.Rerun, remedy.Changes = false, nil
 			return
 		}
@@ -57,7 +57,9 @@ func (p *input) adaptRemedy(remedy *v1alpha1.Remedy) {
 		return c.Field == rename(p.field(mpi.RoleLauncher)+".spec.containers[0].command")
 	}; slices.ContainsFunc(remedy.Changes, setsCommand) && p.launcherHasArgs() {
 		// The command is the whole one.
-		remedy.Action += ", and no args"
+		if !codes.IsCommand(remedy.Action) {
+			remedy.Action += ", and no args"
+		}
 		remedy.Changes = append(remedy.Changes, v1alpha1.FieldChange{Field: rename(p.field(mpi.RoleLauncher) + ".spec.containers[0].args"), Value: "null"})
 	}
 	if slices.Contains(remedy.Changes, useAgent) && p.Job.Workers.HasCommand() {
@@ -80,7 +82,7 @@ func (p *input) launcherHasArgs() bool {
 // isField reports whether users can set a field in the job's own kind: a path, or the variable of a name.
 func (p *input) isField(name string) bool {
 	if p.Job.Kind == mpi.KindTrainJob {
-		return strings.HasPrefix(name, "spec.trainer.") || strings.HasPrefix(name, "env.") || name == mpi.RDMAPath.String()
+		return strings.HasPrefix(name, "spec.trainer.") || p.Job.Fields.Deadline != nil && name == p.Job.Fields.Deadline.String() || strings.HasPrefix(name, "env.") || name == mpi.RDMAPath.String()
 	}
 	return strings.HasPrefix(name, "spec.") || strings.HasPrefix(name, "metadata.") || strings.HasPrefix(name, "env.")
 }

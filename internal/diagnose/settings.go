@@ -43,14 +43,19 @@ func (p *input) ownSetting(entry codes.Entry, figures map[string]string) (codes.
 			at = 1
 		}
 		figures["replaces"] = "It replaces"
+		remove := []string{name}
 		evidence := []string{fmt.Sprintf("%s %s %s.", phrase.Capital(setBy), sets, figures["ownVariable"])}
 		if entry.Code == codes.NoTransport {
 			if more := p.setBySame(settings, name, roles); len(more) > 0 {
+				for _, setting := range more {
+					other, _, _ := strings.Cut(setting, "=")
+					remove = append(remove, other)
+				}
 				figures["ownVariable"], figures["replaces"] = strings.Join(append([]string{figures["ownVariable"]}, more...), " and "), "They replace"
 				evidence[0] = fmt.Sprintf("%s %s %s.", phrase.Capital(setBy), sets, figures["ownVariable"])
 			}
 		}
-		entry.Remedies = slices.Insert(entry.Remedies, at, codes.OwnSetting)
+		entry.Remedies = slices.Insert(entry.Remedies, at, codes.RemoveSettings(remove...))
 		return entry, evidence
 	}
 	return entry, nil

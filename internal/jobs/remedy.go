@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -11,7 +12,7 @@ import (
 )
 
 // RemedyChanges returns the changes of the job that apply a remedy. It returns false if the remedy is only a text, or its
-// changes do not fit this job. No changes and true mean that the job has to be run again as it is.
+// changes do not fit this job, or change nothing in it. No changes and true mean that the job has to be run again as it is.
 func RemedyChanges(job Job, remedy v1alpha1.Remedy) ([]Change, bool) {
 	if !remedy.Rerun {
 		return nil, false
@@ -24,7 +25,11 @@ func RemedyChanges(job Job, remedy v1alpha1.Remedy) ([]Change, bool) {
 	for _, change := range remedy.Changes {
 		changes = append(changes, Change{Field: change.Field, Value: change.Value})
 	}
+	before := written.DeepCopy()
 	if replacesRuntimeResources(written, changes) || Apply(written, changes...) != nil {
+		return nil, false
+	}
+	if len(changes) > 0 && equality.Semantic.DeepEqual(before, written) {
 		return nil, false
 	}
 	return changes, true

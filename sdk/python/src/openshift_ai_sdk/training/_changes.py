@@ -660,7 +660,7 @@ def written_again(job: Json) -> Json:
 
 
 def of_remedy(remedy: Remedy, job: Json | None) -> dict[str, Any] | None:
-    """Return the changes of a job that apply a remedy; None if it is only a text, or if its changes do not fit the job.
+    """Return the changes of a job that apply a remedy; None if it is only a text, or if its changes do not fit the job or change nothing.
 
     No changes mean that the job has to be run again as it is.
     """
@@ -669,11 +669,13 @@ def of_remedy(remedy: Remedy, job: Json | None) -> dict[str, Any] | None:
     changes: dict[str, Any] = {}
     for change in remedy.changes:
         if change.field.startswith("env."):
-            changes.setdefault("env", {})[change.field.removeprefix("env.")] = change.value
+            # An empty value removes the variable.
+            changes.setdefault("env", {})[change.field.removeprefix("env.")] = change.value or None
         else:
             path = ".".join(bracketed or plain for bracketed, plain in STEP.findall(change.field))
             changes[WORDS.get(path, change.field)] = yaml.safe_load(change.value)
-    if replaces_resources(job, changes) or apply(as_written(job), changes):
+    changed = as_written(job)
+    if replaces_resources(job, changes) or apply(changed, changes) or changes and changed == as_written(job):
         return None
     return changes
 

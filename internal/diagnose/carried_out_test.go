@@ -1,0 +1,208 @@
+package diagnose_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose"
+	"opendatahub.io/mpijob/internal/jobs"
+	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
+	"opendatahub.io/mpijob/internal/plan"
+	"opendatahub.io/mpijob/internal/preview"
+)
+
+// carriedOut returns what is wrong with the changes of the findings' remedies: each must fit the job of the scene, change it, leave it valid, and
+// end what its specification alone shows of the problem.
+func carriedOut(s scene, found []diagnose.Finding) (wrong []string) {
+	if s.job.Kind == mpi.KindTrainJob {
+		// Most of its fields are those of its runtime.
+		return nil
+	}
+	for _, f := range found {
+		for _, remedy := range f.Remedies {
+			if len(remedy.Changes) == 0 {
+				continue
+			}
+			for _, problem := range carriedOutOnce(s.job, f, remedy) {
+				wrong = append(wrong, fmt.Sprintf("%s: carrying out %q, %v: %s", f.Code, remedy.Text, remedy.Changes, problem))
+			}
+		}
+	}
+	return wrong
+}
+
+func carriedOutOnce(of mpi.Job, f diagnose.Finding, remedy v1alpha1.Remedy) []string {
+	job, err := mpiJobOf(of)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	changes, can := jobs.RemedyChanges(jobs.FromObject(job), remedy)
+	if !can {
+		return []string{"it cannot be applied to the job"}
+	}
+	changed := job.DeepCopy()
+	if err := jobs.Apply(changed, changes...); err != nil {
+		return []string{err.Error()}
+	}
+	settings := plan.Settings{NetworkPolicies: true, AgentImage: "agent", Delivery: plan.InitContainer}
+	before, errorsBefore := preview.MPIJob(job, settings)
+	after, errorsAfter := preview.MPIJob(changed, settings)
+	var problems []string
+	for _, err := range errorsAfter {
+		if !slices.ContainsFunc(errorsBefore, func(known *field.Error) bool { return known.Error() == err.Error() }) {
+			problems = append(problems, "the job is invalid: "+err.Error())
+		}
+	}
+	if len(errorsAfter) > 0 {
+		return problems
+	}
+	for _, note := range after.Notes {
+		if len(errorsBefore) == 0 && !slices.Contains(before.Notes, note) && strings.Contains(note, ": ") {
+			problems = append(problems, "it causes the warning "+note)
+		}
+	}
+	if n, m := warningsAbout(before.Notes, changes), warningsAbout(after.Notes, changes); m > 0 && m >= n {
+		problems = append(problems, fmt.Sprintf("the job has the same warnings about what was changed: %q", after.Notes))
+	}
+	healthy := scene{job: after.Job, seen: jobstate.Observed{
+		Launcher: mpitest.Launcher(after.Job), LauncherPods: []*corev1.Pod{mpitest.LauncherPod(after.Job, 0, corev1.PodRunning)}, Workers: mpitest.Workers(after.Job, corev1.PodRunning),
+	}}
+	for _, other := range healthy.findings() {
+		if other.Code == f.Code {
+			problems = append(problems, "the specification alone still shows it")
+		}
+	}
+	return problems
+}
+
+// ofCommands are parts of the warnings about a command that remedies with a changed command end. Others can stay, such as that about a pipe.
+var ofCommands = []string{"is none of this job", "is one word, which MPI takes", "the shell runs only", "as the program, because"}
+
+// warningsAbout returns how many warnings name a field or a variable that one of the changes sets.
+func warningsAbout(warnings []string, changes []jobs.Change) (n int) {
+	for _, warning := range warnings {
+		ends := func(c jobs.Change) bool {
+			if strings.HasSuffix(c.Field, ".command") {
+				return slices.ContainsFunc(ofCommands, func(part string) bool { return strings.Contains(warning, part) })
+			}
+			return strings.Contains(warning, strings.TrimPrefix(c.Field, "env."))
+		}
+		if slices.ContainsFunc(changes, ends) {
+			n++
+		}
+	}
+	return n
+}
+
+// mpiJobOf returns the MPIJob of a job, as its user has written it.
+func mpiJobOf(job mpi.Job) (*unstructured.Unstructured, error) {
+	object := &kubeflow.MPIJob{
+		TypeMeta:   metav1.TypeMeta{APIVersion: kubeflow.SchemeGroupVersion.String(), Kind: kubeflow.Kind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name},
+		Spec: kubeflow.MPIJobSpec{
+			SlotsPerWorker: new(job.SlotsPerWorker), MPIImplementation: kubeflow.MPIImplementation(job.Implementation), SSHAuthMountPath: job.SSHMountPath,
+			RunLauncherAsWorker: new(job.Launcher.RunsRanks), LauncherCreationPolicy: kubeflow.LauncherCreationPolicyAtStartup,
+			RunPolicy: kubeflow.RunPolicy{ActiveDeadlineSeconds: job.Lifecycle.Deadline, BackoffLimit: job.Lifecycle.BackoffLimit},
+			MPIReplicaSpecs: map[kubeflow.MPIReplicaType]*kubeflow.ReplicaSpec{
+				kubeflow.MPIReplicaTypeLauncher: {RestartPolicy: kubeflow.RestartPolicy(job.Launcher.RestartPolicy), Template: job.Launcher.Template},
+			},
+		},
+	}
+	if job.Launcher.AfterWorkers {
+		object.Spec.LauncherCreationPolicy = kubeflow.LauncherCreationPolicyWaitForWorkersReady
+	}
+	if job.Workers.Count > 0 {
+		object.Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker] = &kubeflow.ReplicaSpec{
+			Replicas: new(job.Workers.Count), RestartPolicy: kubeflow.RestartPolicy(job.Workers.RestartPolicy), Template: job.Workers.Template,
+		}
+	}
+	if job.Launch != "" {
+		object.Annotations = map[string]string{mpi.AnnotationLaunch: job.Launch}
+	}
+	if job.Queue != "" {
+		object.Labels = map[string]string{mpi.LabelQueue: job.Queue}
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	return &unstructured.Unstructured{Object: fields}, err
+}
+
+// forUsers are the codes whose remedies neither change the job, nor start it again, nor are a command, and why. A new code has to get one of these,
+// or a line here.
+var forUsers = map[codes.Code]string{
+	codes.AdmissionDenied:       "only the message of the webhook tells what it demands",
+	codes.BusError:              "the volume has to be added to those that the pods have",
+	codes.CountOverflow:         "it is an argument of the program",
+	codes.DataTypeUnsupported:   "it is in the program's code",
+	codes.GangImpossible:        "an administrator installs what is missing",
+	codes.IllegalInstruction:    "the image has to be built again",
+	codes.InvalidImageName:      "only the user knows the image",
+	codes.JobInvalid:            "only the user knows the value that was meant",
+	codes.LockedMemoryLimit:     "an administrator sets the limit on the nodes",
+	codes.MPINotAwaited:         "the script has to be changed by its author",
+	codes.PodSecurityDenied:     "which fields it needs depends on the image",
+	codes.ProfileMissing:        "the image has to be built again",
+	codes.RemoteCommandFailed:   "the image has to be built again",
+	codes.SecurityContextDenied: "which fields it needs depends on the image",
+	codes.SidecarRunning:        "what adds the container is unknown",
+	codes.WorkersShareNodes:     "the sizes that fit are those of the cluster",
+	codes.WrongGPU:              "it is in the program's code",
+}
+
+// TestRemediesCanBeCarriedOut: each code has a remedy that a program can carry out, in its definition or in a golden file, or a reason why it has none.
+func TestRemediesCanBeCarriedOut(t *testing.T) {
+	can := map[codes.Code]bool{}
+	for _, entry := range codes.Entries() {
+		if entry.IsFinding() {
+			can[entry.Code] = can[entry.Code] || slices.ContainsFunc(entry.Remedies, isMachineReadable)
+		}
+	}
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []diagnose.Finding
+		if err := yaml.Unmarshal(text, &found); err != nil {
+			// It holds something else.
+			continue
+		}
+		for _, f := range found {
+			can[f.Code] = can[f.Code] || slices.ContainsFunc(f.Remedies, isMachineReadable)
+		}
+	}
+	for code, is := range can {
+		switch why := forUsers[code]; {
+		case !is && why == "":
+			t.Errorf("%s has no remedy that a program can carry out: add one, or say in forUsers why there is none", code)
+		case is && why != "":
+			t.Errorf("%s has such a remedy by now: remove it from forUsers", code)
+		}
+	}
+	for code := range forUsers {
+		if _, known := can[code]; !known {
+			t.Errorf("%s is no code of a finding", code)
+		}
+	}
+}
+
+func isMachineReadable(r v1alpha1.Remedy) bool { return r.Rerun || codes.IsCommand(r.Action) }
