@@ -253,7 +253,7 @@ e2e: SAMPLES := $(if $(findstring rograms,$(SUITE)),openmpi pytorch deepspeed te
 # Where the runs of programs are recorded for docs/proof.md.
 e2e: PROGRAMS ?= $(if $(findstring rograms,$(SUITE)),$(CURDIR)/.bench/programs.json)
 # SUITE=mutants tries all families of mistakes with a seed of its own, unless MUTANTS and MUTANTS_SEED are set; otherwise the commit is the seed.
-e2e: MUTANTS_ENV := $(if $(findstring utants,$(SUITE)),MUTANTS=$(or $(MUTANTS),all) MUTANTS_SEED=$(or $(MUTANTS_SEED),$(shell date -u +%s)))
+e2e: MUTANTS_ENV := $(if $(findstring utants,$(SUITE)),MUTANTS=$(or $(MUTANTS),all) MUTANTS_REMEDIES=$(or $(MUTANTS_REMEDIES),all) MUTANTS_SEED=$(or $(MUTANTS_SEED),$(shell date -u +%s)))
 # Kubeflow Trainer v2.3 needs Kubernetes 1.33 and v2.1 1.31; without it the tests of TrainJobs are skipped.
 e2e: WITH := $(if $(filter 1.29,$(KUBERNETES)),none,$(if $(filter 1.31,$(KUBERNETES)),trainer=v2.1.0,trainer))
 # A share that hangs ends before the time of CI does, so that the other steps run.

@@ -717,7 +717,7 @@ type FieldChange struct {
 	// spec.trainer.resourcesPerNode.limits[nvidia.com/gpu]; or env.NAME for a variable of every rank.
 	// +kubebuilder:validation:MaxLength=512
 	Field string `json:"field"`
-	// value is the new value: that of a path in YAML, that of a variable as it is.
+	// value is the new value: that of a path in YAML, that of a variable as it is, or empty to remove it.
 	// +kubebuilder:validation:MaxLength=512
 	Value string `json:"value"`
 }

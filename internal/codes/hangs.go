@@ -78,7 +78,7 @@ var stalls = []Entry{
 		// Where the job has figures for it, they replace the first one.
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Use fewer workers with more slots, and as many times the CPUs, memory and devices, where nodes have room for them. The ranks of a pod share memory."},
-			{Text: "See how much of the time is communication: run the job again with a profile.", Action: "metadata.annotations[mpi.opendatahub.io/profile]: \"true\""},
+			{Text: "See how much of the time is communication: run the job again with a profile.", Action: "metadata.annotations[mpi.opendatahub.io/profile]: \"true\"", Rerun: true, Changes: set("metadata.annotations[mpi.opendatahub.io/profile]", "true")},
 		},
 	},
 	{
@@ -130,7 +130,7 @@ var stalls = []Entry{
 		Summary: "The job has no communication profile. {why}",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "The library for profiles counts the calls of programs in C, C++, Fortran and Python that use MPI as a shared library."},
-			{Text: "If the job needs no profile, remove the annotation.", Action: "metadata.annotations[mpi.opendatahub.io/profile]"},
+			{Text: "If the job needs no profile, remove the annotation.", Action: "metadata.annotations[mpi.opendatahub.io/profile]", Rerun: true, Changes: set("metadata.annotations[mpi.opendatahub.io/profile]", "null")},
 		},
 	},
 	{

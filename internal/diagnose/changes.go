@@ -86,9 +86,6 @@ func (p *input) addChanges(entry codes.Entry, pods []facts.Pod, figures map[stri
 	case codes.CPUThrottled, codes.Straggler:
 		figures["moreCPU"] = p.moreCPU(mpi.RoleWorker)
 	}
-	if p.Template(role).NodeName != "" {
-		figures["nodeNameField"] = p.field(role) + ".spec.nodeName"
-	}
 }
 
 // newCommand returns the launcher's command as the first remedy of a definition changes it, as a list in YAML; "" if that does not follow from the

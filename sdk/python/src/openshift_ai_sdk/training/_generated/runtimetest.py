@@ -137,7 +137,7 @@ class Change(Received):
     """Field is the path of the field, with the index of a list entry or a name with dots in brackets, such as
     spec.trainer.resourcesPerNode.limits[nvidia.com/gpu]; or env.NAME for a variable of every rank."""
     value: str
-    """Value is the new value: that of a path in YAML, that of a variable as it is."""
+    """Value is the new value: that of a path in YAML, that of a variable as it is, or empty to remove it."""
 
 
 class Remedy(Received):
