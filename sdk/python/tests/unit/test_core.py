@@ -178,6 +178,28 @@ def test_a_remedy_uses_words_where_there_are_any() -> None:
     assert _changes.of_remedy(remedy, job) == {"workers": 1, "spec.runPolicy.backoffLimit": 3}
 
 
+def test_a_remedy_removes_variables() -> None:
+    remedy = Remedy.model_validate({"text": "x", "rerun": True, "changes": [{"field": "env.A", "value": ""}]})
+    job = MPIJob("train", "ns", image="quay.io/me/train", command="train.py", env={"A": "1", "B": "2"})
+    changes = _changes.of_remedy(remedy, job.manifest)
+    assert changes is not None
+    assert changes == {"env": {"A": None}}
+    changed = job.manifest
+    assert not _changes.apply(changed, changes)
+    mains = _changes.main_containers(changed, _changes.BOTH_ROLES)
+    assert [entry["name"] for main in mains for entry in main["env"]] == ["B", "B"]
+    without = MPIJob("train", "ns", image="quay.io/me/train", command="train.py").manifest
+    assert _changes.of_remedy(remedy, without) is None, "nothing would change"
+
+
+def test_a_remedy_changes_the_whole_command() -> None:
+    command = "spec.mpiReplicaSpecs[Launcher].template.spec.containers[0].command"
+    changes = [{"field": command, "value": '["mpirun", "-np", "8", "train"]'}]
+    remedy = Remedy.model_validate({"text": "x", "rerun": True, "changes": changes})
+    job = MPIJob("train", "ns", image="quay.io/me/train", command="train.py").manifest
+    assert _changes.of_remedy(remedy, job) == {command: ["mpirun", "-np", "8", "train"]}
+
+
 def test_a_kubeconfig_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", "/nonexistent")
     with pytest.raises(NotLoggedInError, match="there is no file /nonexistent"):
