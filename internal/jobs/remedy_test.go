@@ -21,8 +21,9 @@ func TestRemedyChanges(t *testing.T) {
 			remedy: v1alpha1.Remedy{Rerun: true, Changes: []v1alpha1.FieldChange{{Field: memory, Value: "12Gi"}, {Field: "env.A", Value: "1"}}},
 			want:   []Change{{memory, "12Gi"}, {"env.A", "1"}},
 		},
-		"a text":                              {remedy: v1alpha1.Remedy{Text: "Start the job again.", Action: "spec.slotsPerWorker: 4"}, none: true},
-		"a field that this job does not have": {remedy: v1alpha1.Remedy{Rerun: true, Changes: []v1alpha1.FieldChange{{Field: "spec.mpiReplicaSpecs.Worker.template.spec.containers[7].tty", Value: "true"}}}, none: true},
+		"a variable that the job does not set": {remedy: v1alpha1.Remedy{Rerun: true, Changes: []v1alpha1.FieldChange{{Field: "env.NONE"}}}, none: true},
+		"a text":                               {remedy: v1alpha1.Remedy{Text: "Start the job again.", Action: "spec.slotsPerWorker: 4"}, none: true},
+		"a field that this job does not have":  {remedy: v1alpha1.Remedy{Rerun: true, Changes: []v1alpha1.FieldChange{{Field: "spec.mpiReplicaSpecs.Worker.template.spec.containers[7].tty", Value: "true"}}}, none: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -75,7 +75,9 @@ func (Editor) SetResource(job *unstructured.Unstructured, name, quantity string)
 func (Editor) SetEnv(job *unstructured.Unstructured, name, value string) error {
 	return eachMainContainer(job, bothRoles, func(main map[string]any) {
 		env, _ := main["env"].([]any)
-		main["env"] = kinds.SetVariable(env, name, value)
+		if main["env"] = kinds.SetVariable(env, name, value); len(main["env"].([]any)) == 0 {
+			delete(main, "env")
+		}
 	})
 }
 

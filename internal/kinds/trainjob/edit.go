@@ -77,7 +77,11 @@ func RequestLimits(resources map[string]any) {
 // SetEnv sets a variable of the trainer.
 func (Editor) SetEnv(job *unstructured.Unstructured, name, value string) error {
 	env, _, _ := unstructured.NestedSlice(job.Object, "spec", "trainer", "env")
-	return unstructured.SetNestedSlice(job.Object, kinds.SetVariable(env, name, value), "spec", "trainer", "env")
+	if env = kinds.SetVariable(env, name, value); len(env) == 0 {
+		unstructured.RemoveNestedField(job.Object, "spec", "trainer", "env")
+		return nil
+	}
+	return unstructured.SetNestedSlice(job.Object, env, "spec", "trainer", "env")
 }
 
 // SetRuntime sets the name of the runtime. It removes the kind of the one before, which the new one may not have.

@@ -307,7 +307,8 @@ def set_env(manifest: Json, value: Any) -> None:
     )
     for target in targets:
         kept = [entry for entry in target.get("env") or [] if entry["name"] not in value]
-        target["env"] = kept + [{"name": name, "value": item} for name, item in value.items() if item is not None]
+        kept += [{"name": name, "value": item} for name, item in value.items() if item is not None]
+        _pod_changes.set_or_drop(target, "env", kept)
 
 
 def check_runtime(value: object) -> str:
@@ -660,9 +661,9 @@ def written_again(job: Json) -> Json:
 
 
 def of_remedy(remedy: Remedy, job: Json | None) -> dict[str, Any] | None:
-    """Return the changes of a job that apply a remedy; None if it is only a text, or if its changes do not fit the job or change nothing.
+    """Return the changes of a job that apply a remedy; None if it is only a text, or if its changes do not fit the job.
 
-    No changes mean that the job has to be run again as it is.
+    They do not if they change nothing, either. No changes mean that the job has to be run again as it is.
     """
     if job is None or not remedy.rerun:
         return None
@@ -675,7 +676,7 @@ def of_remedy(remedy: Remedy, job: Json | None) -> dict[str, Any] | None:
             path = ".".join(bracketed or plain for bracketed, plain in STEP.findall(change.field))
             changes[WORDS.get(path, change.field)] = yaml.safe_load(change.value)
     changed = as_written(job)
-    if replaces_resources(job, changes) or apply(changed, changes) or changes and changed == as_written(job):
+    if replaces_resources(job, changes) or apply(changed, changes) or (changes and changed == as_written(job)):
         return None
     return changes
 
