@@ -26,8 +26,8 @@ type Settings struct {
 	CLI string
 	// Logs is a folder for the logs of all that runs.
 	Logs string
-	// Runs is how often each contestant runs each case.
-	Runs int
+	// Runs is how often each contestant runs each case, and OnceRuns those with Once, 0 being one.
+	Runs, OnceRuns int
 	// Limit is the time after which a run is cut short and extrapolated, where it can be; 0 is none.
 	Limit time.Duration
 	// Latency is how much farther than this machine the API server is for contestants.
@@ -62,13 +62,9 @@ func run(ctx context.Context, settings Settings, c Case, contestants []contestan
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return nil, fmt.Errorf("make folder for logs: %w", err)
 	}
-	sharing := [][]contestant.Contestant{contestants}
-	if c.Once {
-		sharing = slices.Collect(slices.Chunk(contestants, 1))
-	}
 	all := newResults(c)
-	for _, some := range sharing {
-		if err := together(ctx, settings, c, some, logs, all); err != nil {
+	for _, turn := range turnsOf(settings, c, contestants) {
+		if err := together(ctx, settings, c, turn, logs, all); err != nil {
 			return nil, err
 		}
 	}
@@ -80,10 +76,33 @@ func run(ctx context.Context, settings Settings, c Case, contestants []contestan
 	return lines, nil
 }
 
-// together makes the runs of contestants that share an API server.
-func together(ctx context.Context, settings Settings, c Case, contestants []contestant.Contestant, logs string, all results) (err error) {
+// turn is a number of runs on one API server, and the contestants that make them.
+type turn struct {
+	contestants []contestant.Contestant
+	// first is how many runs there were before, runs is how many there are, and of is how many there are in all turns.
+	first, runs, of int
+}
+
+// turnsOf returns the turns of a case. With Once, each run of each contestant is one.
+func turnsOf(settings Settings, c Case, contestants []contestant.Contestant) []turn {
+	if !c.Once {
+		runs := settings.Runs * max(1, c.Often)
+		return []turn{{contestants, 0, runs, runs}}
+	}
+	var turns []turn
+	runs := max(1, settings.OnceRuns)
+	for first := range runs {
+		for alone := range slices.Chunk(contestants, 1) {
+			turns = append(turns, turn{alone, first, 1, runs})
+		}
+	}
+	return turns
+}
+
+// together makes the runs of a turn, on an API server of their own.
+func together(ctx context.Context, settings Settings, c Case, turn turn, logs string, all results) (err error) {
 	crds := []string{settings.CRD}
-	if contestants[0].Name() != contestant.WithoutReports {
+	if turn.contestants[0].Name() != contestant.WithoutReports {
 		crds = append(crds, settings.ReportCRD)
 	}
 	if c.Queued {
@@ -104,7 +123,7 @@ func together(ctx context.Context, settings Settings, c Case, contestants []cont
 		// Before the API server: with clients that watch it takes its time to stop.
 		defer func() { err = errors.Join(err, fakes.Stop()) }()
 	}
-	return takeTurns(ctx, settings, c, server, contestants, logs, all)
+	return takeTurns(ctx, settings, c, server, turn, logs, all)
 }
 
 // results are what all runs of a case measured.
@@ -123,22 +142,18 @@ func newResults(c Case) results {
 	return all
 }
 
-// takeTurns makes the runs of a case: each contestant one, and again.
-func takeTurns(ctx context.Context, settings Settings, c Case, server *apiserver.Server, contestants []contestant.Contestant, logs string, all results) error {
-	runs := settings.Runs * max(1, c.Often)
-	if c.Once {
-		runs = 1
-	}
-	for turn := range runs {
-		for at, who := range contestants {
+// takeTurns makes the runs of a turn: each contestant one, and again.
+func takeTurns(ctx context.Context, settings Settings, c Case, server *apiserver.Server, turn turn, logs string, all results) error {
+	for number := turn.first; number < turn.first+turn.runs; number++ {
+		for at, who := range turn.contestants {
 			if c.OperatorsOnly && who.Name() == contestant.FloorName {
 				continue
 			}
-			namespace := fmt.Sprintf("run-%d-%d", turn, at)
-			log := filepath.Join(logs, fmt.Sprintf("%s-%d.log", who.Name(), turn+1))
+			namespace := fmt.Sprintf("run-%d-%d", number, at)
+			log := filepath.Join(logs, fmt.Sprintf("%s-%d.log", who.Name(), number+1))
 			measured, requests, err := measure(ctx, c, server, who, namespace, log, settings)
 			if err != nil {
-				return fmt.Errorf("%s, run %d: %w", who.Name(), turn+1, err)
+				return fmt.Errorf("%s, run %d: %w", who.Name(), number+1, err)
 			}
 			if c.Counts {
 				all.requests[who.Name()] = requests
@@ -146,7 +161,7 @@ func takeTurns(ctx context.Context, settings Settings, c Case, server *apiserver
 			for name, value := range measured {
 				all.values[name][who.Name()] = append(all.values[name][who.Name()], value)
 			}
-			_, _ = fmt.Fprintf(settings.Progress, "%-13s run %d/%d  %-21s %s\n", c.name(), turn+1, runs, who.Name(), told(c.Results, measured))
+			_, _ = fmt.Fprintf(settings.Progress, "%-13s run %d/%d  %-21s %s\n", c.name(), number+1, turn.of, who.Name(), told(c.Results, measured))
 		}
 	}
 	return nil

@@ -1,5 +1,5 @@
 // Package proof makes docs/proof.md from the files in which the suites of the benchmark and the tests of programs recorded
-// what they measured. It is pure.
+// what they measured. It is pure, but for Load, Copy and Write.
 package proof
 
 import (
@@ -62,18 +62,99 @@ type Records struct {
 // A section is the part of the page about a suite.
 type section struct {
 	suite, title, text string
+	// groups are parts with a table of their own.
+	groups []group
+	// wanted are cases of the suite. The page lists those that were not measured.
+	wanted []string
+}
+
+// A group is a part of a section: cases that belong together, by the beginnings of their names.
+type group struct {
+	title, text string
+	cases       []string
+}
+
+// has reports whether a case is in the group.
+func (g group) has(name string) bool {
+	return slices.ContainsFunc(g.cases, func(start string) bool { return strings.HasPrefix(name, start) })
 }
 
 // sections are in the order of the page.
 var sections = []section{
-	{"mpijob", "How fast jobs are created", "From the creation of a job until its launcher and all worker pods exist, compared with mpi-operator and with the fastest way to create the same objects. The ratio is how many times longer the other takes."},
-	{"start", "How fast jobs start and end", "On a real cluster with real MPI, compared with mpi-operator with OpenSSH and with bare pods (`floor`). In the cases of TrainJobs, `ours` is a TrainJob with a runtime of the operator, and `mpijob` the same program as an MPIJob. `trainer` is a TrainJob that Kubeflow Trainer runs without the operator, with a runtime as its own for DeepSpeed. `cold`: no node has the image."},
-	{"compute", "How fast programs compute", "The programs' own times: all ranks in one worker of an MPIJob (`ours`), compared with `mpirun` in a pod without operator or agent (`bare`). The pods request no CPUs. `mpirun` therefore binds the two ranks of `bare` to a core each, while the operator [binds none](decisions/0028-ranks-are-not-bound.md) and has ranks that wait [yield their core](agent.md#what-changes-for-users), since other pods may need it. Ranks of jobs that request a CPU for each do not yield (`requested`). `unbound` is `bare` with both: it differs from `ours` only by operator and agent. With four ranks on two cores, `mpirun` itself binds none and has them yield, so that all contestants do the same. `shared/` are two jobs or two pods with two ranks each at once; the times are the mean. `spread` has a worker for each rank on the same node, whose ranks exchange messages by TCP. `profiled` is the same as ours with a [communication profile](metrics.md#where-the-time-goes), and `unsampled` without the [use over time](metrics.md#see-what-a-job-used-over-time). `cpu` is the CPU time of all containers while the programs run, with that of ranks which wait, and `agent-cpu` the agents' share of it. At least 0.97 of `bare` is at par."},
-	{"agent", "How fast ranks start", "On many hosts of one machine, without Kubernetes. `mpirun/N` runs `hostname` on N workers; `flat`, with all daemons started by `mpirun` itself, and `tree`, by a tree of 8 branches. `late-5s`: half of the workers start 5 s late, and the time since then counts. `dying`: a twentieth of the workers is killed while ranks run, and the time until the launcher fails counts; `dying-named` is the share of runs in which it names the first worker that died, and none that lives. `slow-network` has 50 ms for a round trip, and `lossy-network` loses 1 % of all packets in addition. `memory/launcher`, `descriptors` and `processes` are those of all programs of the launcher while ranks run, and those of `worker` are of the worker that has most. ≥: the run was ended after that time. [Each case](../hack/bench/README.md#the-suite-agent)."},
-	{"scale", "What many jobs cost", "Jobs of 1 to 1,000 workers, 10 on average, on 1,000 simulated nodes, with a real API server. The operator writes a JobReport and a NetworkPolicy for each job and schedules it as a gang; mpi-operator does none of these. The growth of a figure is the exponent of the number of jobs: 0 if it does not depend on it, 1 if it is proportional."},
-	{"report", "What JobReports cost", "The operator with JobReports, compared with the operator without."},
-	{"queue", "What waiting jobs cost", "Jobs that wait in a queue."},
-	{"gang", "What gangs cost", "The operator with gang scheduling, compared with the operator without."},
+	{
+		suite: "mpijob", title: "How fast jobs are created",
+		text:   "From the creation of a job until its launcher and all worker pods exist, compared with mpi-operator and with the fastest way to create the same objects. The ratio is how many times longer the other takes.",
+		wanted: []string{"create/1", "create/16", "create/64", "create/200", "create/1000", "idle-small", "behind-big", "burst/100x64", "cpu/burst", "memory/burst", "requests/64"},
+	},
+	{
+		suite: "start", title: "How fast jobs start and end",
+		text:   "On a real cluster with real MPI, compared with mpi-operator with OpenSSH and with bare pods (`floor`). In the cases of TrainJobs, `ours` is a TrainJob with a runtime of the operator, and `mpijob` the same program as an MPIJob. `trainer` is a TrainJob that Kubeflow Trainer runs without the operator, with a runtime as its own for DeepSpeed. `cold`: no node has the image.",
+		wanted: []string{"first-line/1", "first-line/4", "first-line/16", "end/4", "first-line-cold/4", "first-line-trainjob/4", "end-trainjob/4"},
+	},
+	{
+		suite: "compute", title: "How fast programs compute",
+		text:   "The programs' own times: all ranks in one worker of an MPIJob (`ours`), compared with `mpirun` in a pod without operator or agent (`bare`). The pods request no CPUs. `mpirun` therefore binds the two ranks of `bare` to a core each, while the operator [binds none](decisions/0028-ranks-are-not-bound.md) and has ranks that wait [yield their core](agent.md#what-changes-for-users), since other pods may need it. Ranks of jobs that request a CPU for each do not yield (`requested`). `unbound` is `bare` with both: it differs from `ours` only by operator and agent. With four ranks on two cores, `mpirun` itself binds none and has them yield, so that all contestants do the same. `shared/` are two jobs or two pods with two ranks each at once; the times are the mean. `spread` has a worker for each rank on the same node, whose ranks exchange messages by TCP. `profiled` is the same as ours with a [communication profile](metrics.md#where-the-time-goes), and `unsampled` without the [use over time](metrics.md#see-what-a-job-used-over-time). `cpu` is the CPU time of all containers while the programs run, with that of ranks which wait, and `agent-cpu` the agents' share of it. At least 0.97 of `bare` is at par.",
+		wanted: []string{"lammps/2", "lammps/4", "gromacs/2", "gromacs/4", "hpl/2", "hpl/4", "random-access/2", "random-access/4", "ping-pong/2", "ring/2", "ring/4", "shared/lammps/2", "agent-cpu/2"},
+	},
+	{
+		suite: "agent", title: "How fast ranks start",
+		text:   "On many hosts of one machine, without Kubernetes. `mpirun/N` runs `hostname` on N workers; `flat`, with all daemons started by `mpirun` itself, and `tree`, by a tree of 8 branches. ≥: the run was ended after that time. [Each case](../hack/bench/README.md#the-suite-agent).",
+		wanted: []string{"mpirun/32", "mpirun/256", "flat/32", "flat/256", "flat/1024", "tree/32", "tree/256", "tree/1024"},
+		groups: []group{
+			{
+				"Workers that are late or die",
+				"`late-5s`: half of the workers start 5 s late, and the time since then counts. `dying`: a twentieth of the workers is killed while ranks run, and the time until the launcher fails counts; `dying-named` is the share of runs in which it names the first worker that died, and none that lives.",
+				[]string{"late-5s/", "late-30s/", "dying/", "dying-named/"},
+			},
+			{
+				"Slow networks",
+				"`slow-network` has 50 ms for a round trip, and `lossy-network` loses 1 % of all packets in addition.",
+				[]string{"slow-network/", "lossy-network/"},
+			},
+			{
+				"Memory, file descriptors and processes",
+				"Those of `launcher` are of all programs of the launcher while ranks run, and those of `worker` are of the worker that has most. `idle` is a worker's server before anything runs, and `rsh` an ssh that waits for its command. Memory is private memory, but for `idle` resident memory.",
+				[]string{"memory/launcher", "memory/worker", "memory/idle", "memory/rsh", "descriptors/launcher", "descriptors/worker", "processes/launcher"},
+			},
+		},
+	},
+	{
+		suite: "scale", title: "What many jobs cost",
+		text:   "Jobs of 1 to 1,000 workers, 10 on average, on 1,000 simulated nodes, with a real API server. The operator writes a JobReport and a NetworkPolicy for each job and schedules it as a gang; mpi-operator does none of these. The growth of a figure is the exponent of the number of jobs: 0 if it does not depend on it, 1 if it is proportional.",
+		wanted: []string{"created/1000/p50", "restart/1000", "moved/300", "away/300", "churn/300/p50", "memory/5000-suspended", "list/5000"},
+		groups: []group{{
+			"Bytes and watch traffic",
+			"All bytes on the operator's connections to the API server, with TLS, until all jobs run. The operator sends its writes, and receives the answers to them and what its watches deliver. The relay that counts them cannot tell answers from what watches deliver; the answer to a write repeats what was written, so that most of what is received beyond `sent` is watch traffic. `ours` also watches all nodes and pods, for gangs, and its own JobReports.",
+			[]string{"sent/", "received/", "growth/sent", "growth/received"},
+		}},
+	},
+	{
+		suite: "report", title: "What JobReports cost",
+		text: "The operator with JobReports, compared with the operator without.",
+	},
+	{
+		suite: "queue", title: "What waiting jobs cost",
+		text: "Jobs that wait in a queue.",
+	},
+	{
+		suite: "gang", title: "What gangs cost",
+		text: "The operator with gang scheduling, compared with the operator without.",
+	},
+}
+
+// Suites whose records are not reports of the benchmark.
+const (
+	SuitePrograms = "programs"
+	SuiteList     = "list"
+)
+
+// Suites returns the suites that the page shows, in its order.
+func Suites() []string {
+	all := []string{SuitePrograms}
+	for _, s := range sections {
+		all = append(all, s.suite)
+	}
+	return append(all, SuiteList)
 }
 
 // ours is the name of our contestant.
@@ -84,26 +165,35 @@ func Page(records Records) string {
 	programs := records.Programs
 	var page strings.Builder
 	page.WriteString("# Proof\n\n<!-- question: What was measured, what do 1,000 jobs cost, and which programs ran? -->\n\n" +
-		"What was measured, where, compared with what, and how to repeat it. This page is generated from the files in `docs/proof`, which the\n" +
-		"commands below write into `.bench`. Times depend on the machine: compare only figures of one table.\n")
-	if len(programs.Runs) > 0 {
-		writePrograms(&page, programs)
-	}
+		"What was measured, where, compared with what, and how to repeat it. This page is generated from the files in `docs/proof`. `make proof` runs\n" +
+		"all suites and writes it; [how to run some of them](../hack/bench/README.md#the-page-of-proof). Times depend on the machine: compare only\n" +
+		"figures of one table. `(3)` is the median of three runs; a figure without it is of a single run.\n")
+	writePrograms(&page, programs)
 	for _, s := range sections {
 		if r, measured := records.Reports[s.suite]; measured {
 			writeSection(&page, s, r)
+		} else {
+			fmt.Fprintf(&page, "\n## %s\n\n%s\n\n%s", s.title, s.text, notMeasured(s.suite))
 		}
 	}
-	if len(records.Lists.Cases) > 0 {
-		writeLists(&page, records.Lists)
-	}
+	writeLists(&page, records.Lists)
+	writePublished(&page, records.Reports["scale"])
 	return page.String()
+}
+
+// notMeasured is written in place of a suite without a record.
+func notMeasured(suite string) string {
+	return fmt.Sprintf("**Not measured.** Measure it: `make proof SUITES=%s`.\n", suite)
 }
 
 func writePrograms(page *strings.Builder, programs Programs) {
 	page.WriteString("\n## Programs that others wrote\n\n" +
 		"Each runs as an MPIJob and as a TrainJob, in two pods, with the agent and without root, SSH or changes to the program. A test\n" +
 		"compares the result with what it must be: the accuracy of a training, or the figures of one rank.\n\n")
+	if len(programs.Runs) == 0 {
+		page.WriteString(notMeasured(SuitePrograms))
+		return
+	}
 	if programs.Version != "" {
 		fmt.Fprintf(page, "Latest run without a commit of its own in the table: %s, %s. ", programs.Version, programs.Date.Format(time.DateOnly))
 	}
@@ -121,6 +211,10 @@ func writePrograms(page *strings.Builder, programs Programs) {
 const kubectlGet = "kubectl get"
 
 func writeLists(page *strings.Builder, lists Lists) {
+	if len(lists.Cases) == 0 {
+		page.WriteString("\n## How long lists take\n\n" + notMeasured(SuiteList))
+		return
+	}
 	fmt.Fprintf(page, "\n## How long lists take\n\n"+
 		"%d jobs of one namespace, half of them suspended, on a real API server: from the start of the program to its end. `list` is the command\n"+
 		"line. `SDK` is a Python process that imports the SDK and prints `list_jobs()`. `kubectl get` prints the same jobs without their reports.\n"+
@@ -151,22 +245,12 @@ func writeSection(page *strings.Builder, s section, r report.Report) {
 			}
 		}
 	}
-	peers := peersOf(r)
-	page.WriteString("| case | unit | ours |")
-	for _, peer := range peers {
-		page.WriteString(" " + peer + " | ratio |")
+	inGroup := func(name string) bool {
+		return strings.HasPrefix(name, smallJobCase) || slices.ContainsFunc(s.groups, func(g group) bool { return g.has(name) })
 	}
-	page.WriteString("\n|---|---|---:|" + strings.Repeat("---:|---:|", len(peers)) + "\n")
-	for _, c := range r.Cases {
-		fmt.Fprintf(page, "| `%s` | %s | %s |", c.Name, c.Unit, cell(c.Details[ours]))
-		for _, peer := range peers {
-			ratio := ""
-			if value, known := c.Ratios[peer]; known {
-				ratio = report.Value{Value: value}.String()
-			}
-			page.WriteString(" " + cell(c.Details[peer]) + " | " + ratio + " |")
-		}
-		page.WriteString("\n")
+	writeTable(page, slices.DeleteFunc(slices.Clone(r.Cases), func(c report.Case) bool { return inGroup(c.Name) }))
+	if missing := s.missing(r); len(missing) > 0 {
+		fmt.Fprintf(page, "\nNot measured in this run: %s.\n", strings.Join(missing, ", "))
 	}
 	if s.suite == "compute" && r.Date.Before(unboundYields) {
 		page.WriteString("\nIn this run, the ranks of `unbound` did not yield their core while they waited, and those of `ours` did.\n")
@@ -177,9 +261,70 @@ func writeSection(page *strings.Builder, s section, r report.Report) {
 	if below := belowPar(r); s.suite == "compute" && below != "" {
 		fmt.Fprintf(page, "\nNot at par with `bare`: %s. In brackets: compared with `unbound`, which shares what the operator decides about cores.\n", below)
 	}
+	if s.suite == "mpijob" {
+		writeSmallJob(page, r)
+	}
+	for _, g := range s.groups {
+		g.write(page, r)
+	}
 	writeWaterfalls(page, s.suite, r)
 	for _, name := range slices.Sorted(maps.Keys(r.Skipped)) {
 		fmt.Fprintf(page, "\n`%s` was not measured: %s.\n", name, r.Skipped[name])
+	}
+}
+
+// missing returns the wanted cases for which a report has no figure of the contestant ours.
+func (s section) missing(r report.Report) []string {
+	var missing []string
+	for _, name := range s.wanted {
+		if !slices.ContainsFunc(r.Cases, func(c report.Case) bool { return c.Name == name && c.Details[ours].Runs > 0 }) {
+			missing = append(missing, "`"+name+"`")
+		}
+	}
+	return missing
+}
+
+// write writes the cases of the group, and the kinds of which there are none.
+func (g group) write(page *strings.Builder, r report.Report) {
+	fmt.Fprintf(page, "\n### %s\n\n%s\n\n", g.title, g.text)
+	found := slices.DeleteFunc(slices.Clone(r.Cases), func(c report.Case) bool { return !g.has(c.Name) })
+	if len(found) == 0 {
+		page.WriteString("**Not measured in this run.**\n")
+		return
+	}
+	writeTable(page, found)
+	var missing []string
+	for _, start := range g.cases {
+		if !slices.ContainsFunc(found, func(c report.Case) bool { return strings.HasPrefix(c.Name, start) }) {
+			missing = append(missing, "`"+start+"`")
+		}
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(page, "\nNot measured in this run: %s.\n", strings.Join(missing, ", "))
+	}
+}
+
+// writeTable writes cases with a column for each contestant.
+func writeTable(page *strings.Builder, cases []report.Case) {
+	if len(cases) == 0 {
+		return
+	}
+	peers := peersOf(cases)
+	page.WriteString("| case | unit | ours |")
+	for _, peer := range peers {
+		page.WriteString(" " + peer + " | ratio |")
+	}
+	page.WriteString("\n|---|---|---:|" + strings.Repeat("---:|---:|", len(peers)) + "\n")
+	for _, c := range cases {
+		fmt.Fprintf(page, "| `%s` | %s | %s |", c.Name, c.Unit, cell(c.Details[ours]))
+		for _, peer := range peers {
+			ratio := ""
+			if value, known := c.Ratios[peer]; known {
+				ratio = report.Value{Value: value}.String()
+			}
+			page.WriteString(" " + cell(c.Details[peer]) + " | " + ratio + " |")
+		}
+		page.WriteString("\n")
 	}
 }
 
@@ -238,10 +383,10 @@ func cell(s report.Summary) string {
 	return text
 }
 
-// peersOf returns the other contestants of a suite.
-func peersOf(r report.Report) []string {
+// peersOf returns the other contestants in some cases.
+func peersOf(cases []report.Case) []string {
 	found := map[string]bool{}
-	for _, c := range r.Cases {
+	for _, c := range cases {
 		for peer := range c.Peers {
 			found[peer] = true
 		}

@@ -8,7 +8,8 @@ root=/opt/intel/mpi
 mkdir -p "$root" /build/wheel
 unzip -q /build/impi_rt-*.whl -d /build/wheel
 cd /build/wheel/impi_rt-*.data/data
-rm -rf bin/IMB-* bin/mpitune_fast opt/mpi/tune_fast lib/*_abi* lib/*ilp64* lib/*java* lib/*fort* lib/libmpcp*
+# Of the Intel MPI Benchmarks, a test runs IMB-MPI1.
+rm -rf bin/IMB-MPI1-GPU bin/IMB-MT bin/IMB-NBC bin/IMB-P2P bin/IMB-RMA* bin/mpitune_fast opt/mpi/tune_fast lib/*_abi* lib/*ilp64* lib/*java* lib/*fort* lib/libmpcp*
 cp -r . "$root"
 chmod -R a+rX "$root"
 chmod a+x "$root"/bin/*
