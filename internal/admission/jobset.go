@@ -73,6 +73,9 @@ func wireJobSet(ctx context.Context, live client.Reader, c *cluster.Cluster, set
 	}
 	trainjob.PassAddressWait(jobSet.Object, addressWait)
 	trainjob.PassCores(jobSet.Object, cores)
+	if err := trainjob.PassGPUs(jobSet.Object); err != nil {
+		return admission.Errored(http.StatusBadRequest, err)
+	}
 	if optional, _ := mpi.ParseRDMA(job.Annotations); optional {
 		pods, err := trainjob.PodSpecs(jobSet.Object)
 		if err != nil {

@@ -74,7 +74,7 @@ const (
 	FormatHydra       = "hydra"
 	// EnvMeasure with the value false keeps the agent from measuring what its container uses over time.
 	EnvMeasure = "MPI_AGENT_MEASURE"
-	// EnvMeasureGPUs with the value false keeps the agent from measuring the GPUs of NVIDIA.
+	// EnvMeasureGPUs with the value false keeps the agent from measuring GPUs. The operator sets it for pods that request none.
 	EnvMeasureGPUs = "MPI_AGENT_MEASURE_GPUS"
 	// EnvForeign with the value true lets ssh -o StrictHostKeyChecking=no connect to hosts that are not in the job's
 	// hostfile without checking their host keys. Hosts of the job are always checked.

@@ -75,6 +75,12 @@ var LimitOfNamespace = v1alpha1.Remedy{
 	Action: memoryLimit, Rerun: true, Changes: setMemory,
 }
 
+// LimitOfPod is the first remedy of OutOfMemory for a pod whose template limits the memory of all containers together, and not that of the first one.
+var LimitOfPod = v1alpha1.Remedy{
+	Text:   "Increase the memory limit of each {role}{more}: its pod template has one for all containers together.",
+	Action: podMemoryLimit, Rerun: true, Changes: set(podMemoryLimit, "{moreMemory}"),
+}
+
 // FewDevices are the first remedies for ranks that do not find their device where a pod template lists fewer devices than a pod has ranks. They use
 // variable, with its value, devices, their number, and programTemplate.
 var FewDevices = []v1alpha1.Remedy{

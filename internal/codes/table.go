@@ -141,7 +141,9 @@ const (
 	nodeResources = "kubectl describe nodes | grep -A 10 -E 'Allocatable|Allocated resources'"
 	processStates = "kubectl -n {namespace} exec {worker} -- " + ShowProcesses
 	memoryLimit   = "{field}.spec.containers[0].resources.limits.memory"
-	largerShm     = "volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 8Gi}}], mounted at /dev/shm"
+	// podMemoryLimit is the limit of all containers of a pod together.
+	podMemoryLimit = "{field}.spec.resources.limits.memory"
+	largerShm      = "volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 8Gi}}], mounted at /dev/shm"
 )
 
 // ShowProcesses is the command in a pod that shows the state of its processes. It is of use only while they exist.

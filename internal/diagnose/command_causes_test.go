@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +36,8 @@ func TestCausesInTheCommand(t *testing.T) {
 		"a variable that nothing sets":       {command: script("mpirun cat /data/part-$SHARD.csv"), log: missing, first: "Set SHARD: it was empty, so that /data/part-$SHARD.csv became /data/part-.csv."},
 		"one that the template sets":         {command: script("mpirun cat /data/part-$SHARD.csv"), env: []corev1.EnvVar{{Name: "SHARD", Value: "1"}}, log: missing, unless: "Set SHARD"},
 		"one that the script sets":           {command: script("SHARD=\nmpirun cat /data/part-$SHARD.csv"), log: missing, unless: "Set SHARD"},
+		"one with a default in the script":   {command: script(": ${SHARD:=}\nmpirun cat /data/part-$SHARD.csv"), log: missing, unless: "Set SHARD"},
+		"a shell with many options":          {command: []string{"bash", "-euo", "pipefail", "-c", "mpirun -n 2 bash -c \"cat /data/part-$OMPI_COMM_WORLD_RANK.csv\""}, log: missing, first: "Write OMPI_COMM_WORLD_RANK so that the shell of each rank"},
 		"another file":                       {command: script("mpirun cat /data/part-$SHARD.csv"), log: "cat: /data/part-7.csv: No such file or directory", unless: "Set SHARD"},
 		"variables next to each other":       {command: script("mpirun cat /data/$A$B.csv"), log: "cat: /data/part.csv: No such file or directory", unless: "Set A"},
 		"a script that reads another one":    {command: script("source env.sh\nmpirun cat /data/part-$SHARD.csv"), log: missing, unless: "Set SHARD"},
@@ -71,7 +74,11 @@ func TestCausesInTheCommand(t *testing.T) {
 // TestMemoryLimitOfTheNamespace: a limit that is not in the pod template is not the job's own.
 func TestMemoryLimitOfTheNamespace(t *testing.T) {
 	t.Parallel()
-	for name, own := range map[string]bool{"of a LimitRange": false, "of the template": true} {
+	const ofContainer, ofPod = "spec.mpiReplicaSpecs[Worker].template.spec.containers[0].resources.limits.memory", "spec.mpiReplicaSpecs[Worker].template.spec.resources.limits.memory"
+	for name, test := range map[string]struct {
+		own, pods bool
+		action    string
+	}{"of a LimitRange": {action: ofContainer}, "of the template": {own: true, action: ofContainer}, "of the pod": {pods: true, action: ofPod}, "of both": {own: true, pods: true, action: ofContainer}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			limits := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("96Mi")}
@@ -79,13 +86,19 @@ func TestMemoryLimitOfTheNamespace(t *testing.T) {
 				pod.Status.ContainerStatuses[0].Resources = &corev1.ResourceRequirements{Limits: limits}
 			}), func(s *scene) {
 				s.job.Workers.Template.Spec.Containers[0].Resources.Limits = nil
-				if own {
+				if test.own {
 					s.job.Workers.Template.Spec.Containers[0].Resources.Limits = limits
 				}
+				if test.pods {
+					s.job.Workers.Template.Spec.Resources = &corev1.ResourceRequirements{Limits: limits}
+				}
 			}).findings()
-			got := found[0]
-			if got.Code != codes.OutOfMemory || !strings.Contains(got.Summary, "(96 MiB)") || strings.Contains(got.Remedies[0].Text, "LimitRange") == own || !got.Remedies[0].Rerun {
+			got, isOwn := found[0], test.own || test.pods
+			if got.Code != codes.OutOfMemory || !strings.Contains(got.Summary, "(96 MiB)") || strings.Contains(got.Remedies[0].Text, "LimitRange") == isOwn || !got.Remedies[0].Rerun {
 				t.Errorf("found %s with the first remedy %+v", got.Summary, got.Remedies[0])
+			}
+			if got.Remedies[0].Action != test.action || slices.ContainsFunc(got.Evidence, func(line string) bool { return strings.Contains(line, "no memory limit") }) == isOwn {
+				t.Errorf("the remedy is for %s with %q", got.Remedies[0].Action, got.Evidence)
 			}
 		})
 	}

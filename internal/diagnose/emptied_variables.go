@@ -48,8 +48,9 @@ func (p *input) emptyRemedies(name string, words []string, figures map[string]st
 		of = mpi.OpenMPI
 	}
 	meant, isOwn := implementation.RankVariable(name, of)
+	_, isScript := mpi.ScriptOf(words)
 	switch {
-	case isOwn && isScript(words):
+	case isOwn && isScript:
 		return codes.ReplacedTooEarly
 	case isOwn:
 		return nil
@@ -60,11 +61,6 @@ func (p *input) emptyRemedies(name string, words []string, figures map[string]st
 		return nil
 	}
 	return codes.EmptyVariable
-}
-
-// isAssigned reports whether a script gives a variable a value.
-func isAssigned(name, script string) bool {
-	return regexp.MustCompile(`\b` + name + `=|\b(?:for|read|getopts)\b[^;\n]*\b` + name + `\b`).MatchString(script)
 }
 
 const (

@@ -313,7 +313,7 @@ func (p *input) ended(pod facts.Pod, figures map[string]string) map[string]strin
 	}
 	// mpi4py calls it after an exception, which then is what the rank failed by.
 	if launcher := p.Launcher(); launcher != nil && figures["rank"] != "" && figures["errorText"] == "" {
-		if loglines.Aborted(launcher.Log.Lines, figures["rank"]) != "" {
+		if loglines.Aborted(launcher.Log.Lines, figures["rank"], p.ExitOf(figures["rank"])) {
 			figures["abortText"] = " by calling MPI_Abort"
 		}
 	}

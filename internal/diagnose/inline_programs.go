@@ -16,6 +16,8 @@ var (
 	inlineOfScript = regexp.MustCompile(`(?s)\bpython[\d.]*(?:\s+-[a-zA-Z]+)*\s+-[a-zA-Z]*c\s+'([^']+)'`)
 	// hereDocument is a program that a script gives to Python as its standard input, by a quoted delimiter.
 	hereDocument = regexp.MustCompile(`(?m)\bpython[\d.]*\b[^\n|;&]*<<(-?)\s*(?:'(\w+)'|"(\w+)"|(\w+))[^\n]*\n`)
+	// programOption is how Python is given a program as a word, such as -c or -uc.
+	programOption = regexp.MustCompile(`^-[a-zA-Z]*c$`)
 	// inlineFrame is a call in a program that has no file: one in an argument, or in the standard input.
 	inlineFrame = regexp.MustCompile(`File "(<string>|<stdin>)", line (\d+)`)
 )
@@ -60,7 +62,7 @@ func inlinePrograms(words []string, file string) (programs []string) {
 		if len(word) > longestScript {
 			continue
 		}
-		if i >= 2 && shellOption.MatchString(words[i-1]) {
+		if i >= 2 && programOption.MatchString(words[i-1]) {
 			if interpreter.MatchString(lastProgram(words[:i-1])) {
 				if file == agentapi.InlineFile {
 					programs = append(programs, word)

@@ -10,9 +10,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/mpi"
 )
 
 // oomOf returns the evidence that a pod ran out of memory, and its peak usage if it is known.
@@ -81,11 +83,12 @@ func outOfMemory(p *input) []Finding {
 			entry.Remedies = slices.Insert(slices.Clone(entry.Remedies), 1, codes.MemoryVolume)
 		}
 	}
-	if len(pods) > 0 && entry.Summary == codes.Lookup(codes.OutOfMemory).Summary && facts.MemoryLimit(p.Template(pods[0].Role)) == 0 && figures["limit"] != "" {
-		entry.Remedies = slices.Clone(entry.Remedies)
-		entry.Remedies[0] = codes.LimitOfNamespace
-		evidence = append(evidence, fmt.Sprintf("The pod template of the %s has no memory limit.", pods[0].Role))
+	if len(pods) > 0 && entry.Summary == codes.Lookup(codes.OutOfMemory).Summary {
+		var line string
+		entry, line = p.limitedBy(pods[0].Role, entry, figures)
+		evidence = append(evidence, line)
 	}
+	evidence = slices.DeleteFunc(evidence, func(line string) bool { return line == "" })
 	f := p.findAs(entry, pods, figures)
 	if f.Evidence = evidence; size != "" {
 		f.Evidence = append(f.Evidence, size)
@@ -100,6 +103,23 @@ func outOfMemory(p *input) []Finding {
 		f.ExitCode = &rank.ExitCode
 	}
 	return []Finding{f}
+}
+
+// limitedBy returns the definition of OutOfMemory with the limit to increase, if that is none of the container's own, and a line of evidence, or "".
+func (p *input) limitedBy(role mpi.Role, entry codes.Entry, figures map[string]string) (codes.Entry, string) {
+	template, line := p.Template(role), ""
+	var remedy v1alpha1.Remedy
+	switch {
+	case facts.IsLimitOfPod(template):
+		remedy = codes.LimitOfPod
+	case facts.MemoryLimit(template) == 0 && figures["limit"] != "":
+		remedy, line = codes.LimitOfNamespace, fmt.Sprintf("The pod template of the %s has no memory limit.", role)
+	default:
+		return entry, ""
+	}
+	entry.Remedies = slices.Clone(entry.Remedies)
+	entry.Remedies[0] = remedy
+	return entry, line
 }
 
 // memoryVolume returns the first volume in memory that the main container of a pod mounts, and where; "" if it has none.

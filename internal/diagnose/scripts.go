@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -58,16 +57,24 @@ type scriptLine struct {
 // script; nil if there is none, or several.
 func (p *input) silentLine() *scriptLine {
 	for _, main := range first(p.Template(mpi.RoleLauncher).Containers) {
-		if words := slices.Concat(main.Command, main.Args); isScript(words) {
-			return silentLineOf(words[2], strings.Contains(words[1], "e"))
+		if script, is := mpi.ScriptOf(slices.Concat(main.Command, main.Args)); is {
+			return silentLineOf(script.Text, script.EndsOnError)
 		}
 	}
 	return nil
 }
 
-// isScript reports whether the words of a command are a shell, an option such as -ec, and a script.
-func isScript(words []string) bool {
-	return len(words) >= 3 && strings.HasSuffix(path.Base(words[0]), "sh") && shellOption.MatchString(words[1])
+var (
+	// setters are the builtins of shells that set the variables in their words, besides an assignment.
+	setters = `for|select|read|mapfile|readarray|getopts|printf\s+-v`
+	// assigned is how a script gives a variable NAME a value: NAME=1, NAME+=1, NAME[0]=1, ${NAME:=1}, ((NAME = 1)), or by one of the setters. That it
+	// is exported gives it none.
+	assigned = `\bNAME(?:\[[^\]\n]*\])?[:+]?=|\(\([^;\n]*\bNAME\s*[-+*/%]?=[^=]|\b(?:` + setters + `)\b[^;\n]*\bNAME\b`
+)
+
+// isAssigned reports whether a script gives a variable a value.
+func isAssigned(name, script string) bool {
+	return regexp.MustCompile(strings.ReplaceAll(assigned, "NAME", name)).MatchString(script)
 }
 
 // silentLineOf is silentLine for a script. It returns nil for a script with functions or documents, whose lines may not run. The lines of a text in

@@ -155,8 +155,6 @@ var (
 		`(?:BASH|LC|OMPI|OPAL|PRTE|PMIX|PMI|MPI|I_MPI|HYDRA|MPIR|UCX|KUBERNETES|CUDA|NVIDIA|CONDA)_\w+)$`)
 	// sources is a script that reads another one, which may set variables.
 	sources = regexp.MustCompile(`(?m)(?:^|[;&|(]|\b(?:then|do|else)\b)\s*(?:\.|source|eval)\s`)
-	// shellOption is how a shell is given a script as a word, such as -c or -euxc.
-	shellOption = regexp.MustCompile(`^-[a-z]*c[a-z]*$`)
 )
 
 // undefinedInScript returns a variable to which the script of the launcher's command refers on a line that calls MPI's launcher, and which
@@ -164,15 +162,15 @@ var (
 // something else may set it.
 func (p *input) undefinedInScript() string {
 	for _, main := range first(p.Template(mpi.RoleLauncher).Containers) {
-		words := slices.Concat(main.Command, main.Args)
-		if len(words) < 3 || !shellOption.MatchString(words[1]) || len(main.EnvFrom) > 0 || len(p.Job.Connections) > 0 || sources.MatchString(words[2]) {
+		script, is := mpi.ScriptOf(slices.Concat(main.Command, main.Args))
+		if !is || len(main.EnvFrom) > 0 || len(p.Job.Connections) > 0 || sources.MatchString(script.Text) {
 			return ""
 		}
-		for line := range strings.Lines(words[2]) {
+		for line := range strings.Lines(script.Text) {
 			if !startsRanks.MatchString(line) {
 				continue
 			}
-			if name := undefinedIn(line, words[2], main.Env); name != "" {
+			if name := undefinedIn(line, script.Text, main.Env); name != "" {
 				return name
 			}
 		}
@@ -185,7 +183,7 @@ func undefinedIn(line, script string, env []corev1.EnvVar) (undefined string) {
 	for _, found := range referenced.FindAllStringSubmatch(line, -1) {
 		name := found[1] + found[2]
 		isSet := slices.ContainsFunc(env, func(v corev1.EnvVar) bool { return v.Name == name })
-		if isSet || setElsewhere.MatchString(name) || regexp.MustCompile(`\b`+name+`=|\b(?:for|read|export)\b[^;\n]*\b`+name+`\b`).MatchString(script) {
+		if isSet || setElsewhere.MatchString(name) || isAssigned(name, script) {
 			continue
 		}
 		if regexp.MustCompile(`\s"?\$(?:` + name + `|\{` + name + `\})"?(?:\s|$)`).MatchString(line) {

@@ -60,6 +60,12 @@ func TestUndefinedInScript(t *testing.T) {
 		"echo $HOME\nmpirun -n 2 pi":                      "",
 		"read N < /data/ranks\nmpirun -n $N pi":           "",
 		"mpirun -n $(cat /data/ranks) pi":                 "",
+		": ${N:=2}\nmpirun -n $N pi":                      "",
+		"while getopts n: N; do :; done; mpirun -n $N pi": "",
+		"mapfile -t N < /data/ranks\nmpirun -n $N pi":     "",
+		"printf -v N %d 4; mpirun -n $N pi":               "",
+		"((N = 2)); mpirun -n $N pi":                      "",
+		"export N\nmpirun -n $N pi":                       "N",
 		"mpirun --wdir $HOME -x PATH=$PATH -n 4 $PROGRAM": "PROGRAM",
 		"mpirun -x DATA=$SOURCE/x -n 4 \"${PROGRAM}\"":    "PROGRAM",
 		"mpirun -x DATA=$SOURCE/x -n 4 pi":                "SOURCE",
@@ -69,10 +75,12 @@ func TestUndefinedInScript(t *testing.T) {
 		"./prepare; mpirun -n $NPROCS pi":                                                             "NPROCS",
 		"set -e\nprepare\nexport A\nmpirun -n $RANKS pi":                                              "RANKS",
 	} {
-		job := mpi.Job{}
-		job.Launcher.Template.Spec.Containers = []corev1.Container{{Command: []string{"sh", "-ec", script}, Env: []corev1.EnvVar{{Name: "SET"}}}}
-		if got := (&input{&facts.Facts{Job: job}}).undefinedInScript(); got != want {
-			t.Errorf("%q: %q, want %q", script, got, want)
+		for _, shell := range [][]string{{"sh", "-ec"}, {"bash", "-euo", "pipefail", "-c"}} {
+			job := mpi.Job{}
+			job.Launcher.Template.Spec.Containers = []corev1.Container{{Command: append(shell, script), Env: []corev1.EnvVar{{Name: "SET"}}}}
+			if got := (&input{&facts.Facts{Job: job}}).undefinedInScript(); got != want {
+				t.Errorf("%q: %q, want %q", script, got, want)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -11,7 +12,7 @@ import (
 )
 
 var (
-	writtenURL = regexp.MustCompile(`https?://[^\s'"<>()\[\]{},]+`)
+	writtenURL = regexp.MustCompile(`https?://(?:\[[\da-fA-F:.]+\][^\s'"<>()\[\]{},]*|[^\s'"<>()\[\]{},]+)`)
 	// urllib3's pools of connections name host, port and path apart (urllib3.exceptions.MaxRetryError).
 	connectionPool = regexp.MustCompile(`HTTP(S?)ConnectionPool\(host='([^'\s]+)', port=(\d+)\)(?:.*? with url: ([^\s'"]+))?`)
 )
@@ -23,16 +24,15 @@ const (
 )
 
 // urlIn returns the last URL in the lines of a log, without credentials and query, of the server and port of the address if that is
-// known; "" if there is none.
+// known; "" if there is none. The name of a server may belong to an address, but another address does not.
 func urlIn(lines []string, address string) string {
 	host, port := "", ""
 	if at := strings.LastIndex(address, ":"); at >= 0 {
-		host, port = address[:at], address[at+1:]
+		host, port = strings.Trim(address[:at], "[]"), address[at+1:]
 	}
-	isName := notTime.MatchString(strings.ReplaceAll(host, ".", "")) && !strings.Contains(host, ":")
 	for _, line := range slices.Backward(lines[max(0, len(lines)-urlLines):]) {
 		found := urlOfLine(line)
-		if found == nil || port != "" && cmp.Or(found.Port(), usualPorts[found.Scheme]) != port || isName && found.Hostname() != host {
+		if found == nil || port != "" && cmp.Or(found.Port(), usualPorts[found.Scheme]) != port || host != "" && !mayBe(host, found.Hostname()) {
 			continue
 		}
 		found.User, found.RawQuery, found.Fragment = nil, "", ""
@@ -42,6 +42,17 @@ func urlIn(lines []string, address string) string {
 		return found.Scheme + "://" + found.Host
 	}
 	return ""
+}
+
+// mayBe reports whether a server to which a program has connected may be that of a URL: they have the same name or address, or one is a name and the
+// other an address.
+func mayBe(server, ofURL string) bool {
+	one, errOfOne := netip.ParseAddr(server)
+	other, errOfOther := netip.ParseAddr(ofURL)
+	if errOfOne == nil && errOfOther == nil {
+		return one.Unmap() == other.Unmap()
+	}
+	return errOfOne == nil || strings.EqualFold(server, ofURL)
 }
 
 // usualPorts are the ports of URLs that name none.

@@ -2,10 +2,11 @@ package mpi
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/agentapi"
 )
 
 var (
@@ -81,13 +82,19 @@ func ValuesTaken(command string) (all []ValueTaken) {
 		name, _, joined := strings.Cut(strings.TrimLeft(call.options[at], "-"), "=")
 		values := call.options[at+1:]
 		taken := ValueTaken{Option: strings.Join(call.options[at:], " "), Program: call.program[0]}
-		taken.Known = joined && len(values) == 0 || len(values) == valuesOf(name) && (len(values) == 2 || len(values) == 1 && slices.Contains(optionsOfOne, name))
+		expected, known := agentapi.ValuesOf(call.options[at], after(call.options, at))
+		taken.Known = joined && len(values) == 0 || known && len(values) > 0 && len(values) == expected
 		if name == "x" && len(values) == 1 && !strings.Contains(values[0], "=") {
 			taken.Meant = call.options[at] + " " + values[0] + "=" + taken.Program
 		}
 		all = append(all, taken)
 	}
 	return all
+}
+
+// after returns the word after one, by its index; "" if there is none.
+func after(words []string, at int) string {
+	return strings.Join(words[min(at+1, len(words)):min(at+2, len(words))], "")
 }
 
 // launcherCall is a call of one of MPI's launchers.
@@ -103,8 +110,8 @@ func callsOfLaunchers(command string) (all []launcherCall) {
 		call := launcherCall{options: strings.Fields(text)}
 		values := 0
 		for i, word := range call.options {
-			if name := strings.TrimLeft(word, "-"); name != word {
-				values = valuesOf(name)
+			if strings.HasPrefix(word, "-") {
+				values, _ = agentapi.ValuesOf(word, after(call.options, i))
 			} else if values--; values < 0 {
 				call.options, call.program = call.options[:i], call.options[i:]
 				break
@@ -114,29 +121,3 @@ func callsOfLaunchers(command string) (all []launcherCall) {
 	}
 	return all
 }
-
-// valuesOf returns how many words may follow an option of MPI's launchers as its values.
-func valuesOf(option string) int {
-	switch {
-	case slices.Contains(optionsOfTwo, option):
-		return 2
-	case strings.Contains(option, "="), slices.Contains(optionsOfNone, option):
-		return 0
-	}
-	return 1
-}
-
-// optionsOfTwo are options with a name and a value, optionsOfOne many of those with one, and optionsOfNone those without a value: of Open MPI (mpirun(1), prterun(1)) and Hydra
-// (mpiexec -help).
-var (
-	optionsOfTwo = []string{"mca", "gmca", "prtemca", "gprtemca", "pmixmca", "gpmixmca", "omca", "genv", "env"}
-	optionsOfOne = []string{
-		"x", "n", "np", "c", "N", "npernode", "host", "H", "hostfile", "machinefile", "rankfile", "map-by", "bind-to", "rank-by", "wdir", "wd", "timeout", "output-filename", "output", "display", "ppn",
-		"perhost", "hosts", "f", "genvlist", "envlist", "launcher", "bootstrap", "iface",
-	}
-	optionsOfNone = []string{
-		"allow-run-as-root", "oversubscribe", "nooversubscribe", "use-hwthread-cpus", "tag-output", "timestamp-output", "bynode", "byslot", "nolocal", "enable-recovery", "pernode",
-		"report-bindings", "display-map", "display-allocation", "merge-stderr-to-stdout", "v", "verbose", "q", "quiet", "l", "prepend-rank", "rr", "genvall", "genvnone", "envall", "envnone",
-		"print-rank-map", "info", "bind-to-none", "bind-to-core",
-	}
-)

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"opendatahub.io/mpijob/internal/podspec"
 )
 
 // ValidateResources applies the rules of the API server (k8s.io/kubernetes/pkg/apis/core/validation,
@@ -96,6 +98,12 @@ func (j Job) SharesCores() bool {
 		return cpus.CmpInt64(int64(j.SlotsPerWorker)) < 0
 	}
 	return j.Workers.Count > 0 && shares(j.Workers.Template) || j.Launcher.RunsRanks && shares(j.Launcher.Template)
+}
+
+// MayHaveGPUs reports whether a pod may have GPUs of its own. Others see all of a node if they are privileged, or if their image asks for them
+// (NVIDIA_VISIBLE_DEVICES). What a ResourceClaim requests is unknown.
+func MayHaveGPUs(pod corev1.PodSpec) bool {
+	return podspec.PodAccelerators(pod) > 0 || len(pod.ResourceClaims) > 0
 }
 
 // WorkerCores returns how many CPUs each worker's main container owns if the CPU manager of its node is static: that gives exclusive CPUs

@@ -20,8 +20,6 @@ import (
 var Launchers = []string{"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "horovodrun"}
 
 var (
-	shells = []string{"sh", "bash", "dash", "ash", "zsh", "ksh"}
-
 	// shellVariable is a variable that only a shell expands. Kubernetes expands $(NAME), and $$ is a dollar sign.
 	shellVariable = regexp.MustCompile(`(?:^|[^$])\$(?:\{(\w+)\}|([A-Za-z_]\w*))`)
 	// startsMPI is where a script starts ranks.
@@ -54,15 +52,15 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 	if word := CopiedWord(words); word != "" {
 		warnings = append(warnings, fmt.Sprintf("%s: %q begins with a typographic character, as documents and web pages have it, which is no part of an option or of a shell's language: write - or straight quotation marks", at, phrase.Cut(word, maxShownName)))
 	}
-	script, isScript := scriptOf(words)
+	script, isScript := ScriptOf(words)
 	if isScript {
 		if builtin := FoldedScript(words); builtin != "" {
 			warnings = append(warnings, fmt.Sprintf("%s: MPI is never started, because its launcher is an argument of %s: if the script is a block in YAML, write it with | in place of >, which joins its lines", at, builtin))
 		}
 		if whole, cut := CutScript(words); cut {
-			warnings = append(warnings, fmt.Sprintf("%s: the shell runs only %q, because a script is one word after -c: write %q as one word, or remove %q and -c", at, script, phrase.Cut(strings.Join(whole, " "), 80), words[0]))
+			warnings = append(warnings, fmt.Sprintf("%s: the shell runs only %q, because a script is one word after -c: write %q as one word, or remove %q and -c", at, script.Text, phrase.Cut(strings.Join(whole, " "), 80), words[0]))
 		}
-		if startsMPI.MatchString(script) {
+		if startsMPI.MatchString(script.Text) {
 			warnings = append(warnings, warnScript(script, at)...)
 		}
 	} else {
@@ -71,7 +69,7 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 	if runsOnce.MatchString(path.Base(words[0])) && j.Workers.Count > 0 && !j.Workers.HasOwnCommand() {
 		warnings = append(warnings, fmt.Sprintf("%s: %s runs once, in the launcher, and nothing runs on the workers unless it calls MPI's launcher; start it by mpirun", at, path.Base(words[0])))
 	}
-	text := script
+	text := script.Text
 	if !isScript {
 		text = strings.Join(words, " ")
 	}
@@ -124,7 +122,8 @@ func warnWords(words []string, at *field.Path) (warnings []string) {
 }
 
 // warnScript returns warnings about a script that starts ranks.
-func warnScript(script string, at *field.Path) (warnings []string) {
+func warnScript(of Script, at *field.Path) (warnings []string) {
+	script := of.Text
 	if background.MatchString(script) {
 		warnings = append(warnings, fmt.Sprintf("%s: the last command of the script runs in the background, so that the script and with it the job end at once: remove the &, or end the script with wait", at))
 	} else if !IsAwaited(script) {
@@ -133,7 +132,7 @@ func warnScript(script string, at *field.Path) (warnings []string) {
 	if program := BreaksPipe(script); program != "" {
 		return append(warnings, fmt.Sprintf("%s: %s closes the pipe when it has read enough, which ends MPI and all ranks, and the job counts as succeeded: remove %[2]s, and see the first lines by kubectl logs", at, program))
 	}
-	if PipesRanks(script) {
+	if !of.FailsInPipes && PipesRanks(script) {
 		warnings = append(warnings, fmt.Sprintf("%s: the exit code of MPI is lost in the pipe, so that a job that fails counts as succeeded: run the script with bash, and begin it with set -o pipefail", at))
 	}
 	return warnings
@@ -153,34 +152,14 @@ func piped(script string) bool {
 // quotes is quoted text in a script.
 var quotes = regexp.MustCompile(`'[^']*'|"[^"]*"`)
 
-// scriptOf returns the script that a shell is to run, if the words are those of a shell with one.
-func scriptOf(words []string) (script string, is bool) {
-	if !isShell(words[0]) {
-		return "", false
-	}
-	for i, word := range words[1:] {
-		switch {
-		case strings.HasPrefix(word, "-") && strings.Contains(word, "c") && !strings.HasPrefix(word, "--") && i+2 < len(words):
-			return words[i+2], true
-		case !strings.HasPrefix(word, "-"):
-			return "", false
-		}
-	}
-	return "", false
-}
-
 // CutScript returns the words that a shell was meant to run by a command that calls it with -c and a script in many words, such as
 // [bash, -c, mpirun, train]: it runs the first one. cut is false if the command is another.
 func CutScript(words []string) (meant []string, cut bool) {
-	if len(words) == 0 {
+	script, is := ScriptOf(words)
+	if !is || !slices.Contains(Launchers, path.Base(script.Text)) {
 		return nil, false
 	}
-	script, is := scriptOf(words)
-	if !is || !slices.Contains(Launchers, path.Base(script)) {
-		return nil, false
-	}
-	meant = words[slices.Index(words, script):]
-	return meant, len(meant) > 1
+	return append([]string{script.Text}, script.Args...), len(script.Args) > 0
 }
 
 // JoinedOptions returns the first word of a command of MPI's launcher that joins an option with its value or more words, such as "-n 2 train",
@@ -206,8 +185,6 @@ func JoinedOptions(words []string) (joined string, meant []string) {
 	}
 	return joined, meant
 }
-
-func isShell(word string) bool { return slices.Contains(shells, path.Base(word)) }
 
 // strangeHost returns a host that a command names for its ranks and that is none of the job's; "" if there is none. Names that a
 // shell puts together are unknown.

@@ -75,6 +75,8 @@ func TestWarnLauncher(t *testing.T) {
 		"a pipe in another command":                  {shell("cat hosts | wc -l\nmpirun train"), ""},
 		"a pipe within a rank":                       {shell(`mpirun sh -c 'train | grep loss'`), ""},
 		"an alternative":                             {shell("mpirun train || exit 3"), ""},
+		"a script in flags, in the background":       {[]string{"bash", "-euo", "pipefail", "-c", "mpirun train &"}, "runs in the background"},
+		"a script in flags, with a pipe":             {[]string{"bash", "-eu", "-c", "mpirun train | tee log"}, "the exit code of MPI is lost in the pipe"},
 		"a script in flags":                          {[]string{"bash", "-euxo", "pipefail", "-c", "mpirun train | tee log"}, ""},
 		"flags in one word":                          {[]string{"sh", "-ec", "mpirun train &"}, "in the background"},
 		"a file":                                     {[]string{"sh", "run.sh", "&"}, ""},

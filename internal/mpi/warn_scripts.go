@@ -16,14 +16,11 @@ var commandEnds = regexp.MustCompile(`[\n;&|]+`)
 // FoldedScript returns the builtin of a shell that takes a launcher of MPI as one of its words, by the words of a command that calls the shell
 // with -c: in "set -e mpirun train", which YAML makes of two lines under >, nothing is started. It is "" if there is none.
 func FoldedScript(words []string) (builtin string) {
-	if len(words) == 0 {
-		return ""
-	}
-	script, is := scriptOf(words)
+	script, is := ScriptOf(words)
 	if !is {
 		return ""
 	}
-	for _, command := range commandsOf(script) {
+	for _, command := range commandsOf(script.Text) {
 		words := strings.Fields(command)
 		if len(words) < 2 || !slices.Contains(takesWords, words[0]) || strings.Contains(command, "$(") {
 			continue
@@ -57,12 +54,9 @@ var (
 // CopiedWord returns the first argument in the words of a command, or in the commands of its script that start ranks, that begins with a
 // typographic dash or quotation mark, for which programs and shells do not know a meaning; "" if there is none.
 func CopiedWord(words []string) string {
-	if len(words) == 0 {
-		return ""
-	}
-	if script, is := scriptOf(words); is {
+	if script, is := ScriptOf(words); is {
 		words = nil
-		for _, command := range commandsOf(script) {
+		for _, command := range commandsOf(script.Text) {
 			if startsMPI.MatchString(command + " ") {
 				words = append(words, strings.Fields(command)...)
 			}

@@ -117,6 +117,33 @@ func TestNetworkPoliciesSwitchedOff(t *testing.T) {
 	get(t, namespace, "somebodys", &networkingv1.NetworkPolicy{})
 }
 
+// TestNamespacesAreValidated: the annotations of a namespace are validated whichever part of it is written, as each of them changes annotations.
+func TestNamespacesAreValidated(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	guarded(t, namespace)
+	patch := func(text string, parts ...string) error {
+		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+		patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, mpi.AnnotationAllowEgress, text))
+		if len(parts) == 0 {
+			return api.Patch(t.Context(), object, patch, client.DryRunAll)
+		}
+		return api.SubResource(parts[0]).Patch(t.Context(), object, patch, client.DryRunAll)
+	}
+	eventually(t, "invalid destinations are refused", func() error {
+		if err := patch("nfs"); err == nil || !strings.Contains(err.Error(), `"nfs": must have a port`) {
+			return fmt.Errorf("the answer is %w", err)
+		}
+		return nil
+	})
+	if err := patch("nfs", "status"); err == nil || !strings.Contains(err.Error(), `"nfs": must have a port`) {
+		t.Errorf("with the status, the answer is %v", err)
+	}
+	if err := patch("2049", "status"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestBadEgressIsRefused(t *testing.T) {
 	t.Parallel()
 	err := operator.Run(t.Context(), rest.CopyConfig(restConfig), operator.Options{AllowEgress: "2049,nfs,10.0.0.1/8:1"})

@@ -26,6 +26,9 @@ func addAgent(job mpi.Job, pod *corev1.PodSpec, settings Settings) {
 	if cores := job.WorkerCores(); cores > 0 {
 		addEnv(main, corev1.EnvVar{Name: agentapi.EnvCores, Value: strconv.FormatInt(cores, 10)})
 	}
+	if !mpi.MayHaveGPUs(*pod) {
+		addEnv(main, corev1.EnvVar{Name: agentapi.EnvMeasureGPUs, Value: "false"})
+	}
 	if job.Profile {
 		addEnv(main, corev1.EnvVar{Name: agentapi.EnvProfile, Value: agentapi.ProfileFolder})
 	}

@@ -22,22 +22,33 @@ func ParseJobLinks(text string) (JobLinks, error) {
 	return JobLinks{links}, err
 }
 
-// Of returns the links of a job, with secrets masked: first those of the administrator, which no user can replace, then those of its
-// annotation, and the page in MLflow that its variables name. Of several with the same title, the first one counts.
-func (l JobLinks) Of(job mpi.Job, report *v1alpha1.JobReport, mask func(string) string) (links []v1alpha1.Link) {
+// minOwnLinks is how many links of a job itself are kept, however many the administrator has.
+const minOwnLinks = 2
+
+// Of returns the links of a job, with secrets masked: first those of the administrator, then those of its annotation, and the page in MLflow
+// that its variables name. Of several with the same title, the first one counts, so that no user can replace one of the administrator's. If
+// there are too many, the last of each are left out.
+func (l JobLinks) Of(job mpi.Job, report *v1alpha1.JobReport, mask func(string) string) []v1alpha1.Link {
+	var links []v1alpha1.Link
 	add := func(title, address string) {
 		same := func(other v1alpha1.Link) bool { return strings.EqualFold(other.Title, title) }
-		if address = mask(address); !isWebAddress(address) || len(address) > mpi.MaxLinkURL || len(links) == mpi.MaxLinks || slices.ContainsFunc(links, same) {
+		if address = mask(address); !isWebAddress(address) || len(address) > mpi.MaxLinkURL || slices.ContainsFunc(links, same) {
 			return
 		}
 		links = append(links, v1alpha1.Link{Title: title, URL: address})
 	}
 	values := linkValues(report)
-	for _, link := range slices.Concat(l.links, job.Links) {
+	for _, link := range l.links {
+		add(link.Title, mpi.ExpandLink(link.Template, values))
+	}
+	ofAll := len(links)
+	for _, link := range job.Links {
 		add(link.Title, mpi.ExpandLink(link.Template, values))
 	}
 	add("MLflow", mlflowPage(job))
-	return links
+	kept := min(ofAll, mpi.MaxLinks-min(len(links)-ofAll, minOwnLinks))
+	links = slices.Delete(links, kept, ofAll)
+	return links[:min(len(links), mpi.MaxLinks)]
 }
 
 // isWebAddress reports whether the API accepts an address. A pattern of the administrator may mask its start.

@@ -39,6 +39,21 @@ func TestJobLinks(t *testing.T) {
 				{Title: "MLflow", URL: "https://mlflow.example.com"}, {Title: "TensorBoard", URL: "https://tb.example.com"}, {Title: "Notes", URL: "https://notes.example.com"},
 			},
 		},
+		"two of the job beside four of the administrator": {
+			annotation: "Notes=https://notes.example.com d=https://other.example.com", all: "a=https://a b=https://b c=https://c d=https://d",
+			launcher: env(uri, "https://mlflow.example.com"),
+			want: []v1alpha1.Link{
+				{Title: "a", URL: "https://a"}, {Title: "b", URL: "https://b"}, {Title: "Notes", URL: "https://notes.example.com"}, {Title: "MLflow", URL: "https://mlflow.example.com"},
+			},
+		},
+		"one of the job beside four of the administrator": {
+			annotation: "Notes=https://notes.example.com", all: "a=https://a b=https://b c=https://c d=https://d",
+			want: []v1alpha1.Link{{Title: "a", URL: "https://a"}, {Title: "b", URL: "https://b"}, {Title: "c", URL: "https://c"}, {Title: "Notes", URL: "https://notes.example.com"}},
+		},
+		"four of the job beside one of the administrator": {
+			annotation: "a=https://a b=https://b c=https://c d=https://d", all: "Cluster=https://x",
+			want: []v1alpha1.Link{{Title: "Cluster", URL: "https://x"}, {Title: "a", URL: "https://a"}, {Title: "b", URL: "https://b"}, {Title: "c", URL: "https://c"}},
+		},
 		"a secret in an annotation": {
 			annotation: "TensorBoard=https://tb.example.com/?token=abcdef0123456789",
 			want:       []v1alpha1.Link{{Title: "TensorBoard", URL: "https://tb.example.com/?token=****"}},

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -13,7 +12,6 @@ import (
 	"opendatahub.io/mpijob/internal/cost"
 	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
-	"opendatahub.io/mpijob/internal/podspec"
 )
 
 // UsageSoFar returns what a running job used by what was observed of it now, and by its report so far: nil if that is unknown.
@@ -219,12 +217,9 @@ func (m maker) readUsage(told agentapi.Usage) *v1alpha1.Usage {
 	return u
 }
 
-// mayHaveGPUs reports whether a pod of the job may have GPUs of its own. Others see all of a node if they are privileged, or if their image
-// asks for them (NVIDIA_VISIBLE_DEVICES). What a ResourceClaim requests is unknown.
+// mayHaveGPUs reports whether a pod of the job may have GPUs of its own.
 func (m maker) mayHaveGPUs() bool {
-	return slices.ContainsFunc([]corev1.PodSpec{m.job.Launcher.Template.Spec, m.job.Workers.Template.Spec}, func(pod corev1.PodSpec) bool {
-		return podspec.PodAccelerators(pod) > 0 || len(pod.ResourceClaims) > 0
-	})
+	return mpi.MayHaveGPUs(m.job.Launcher.Template.Spec) || mpi.MayHaveGPUs(m.job.Workers.Template.Spec)
 }
 
 // withoutGPUs drops the metrics of GPUs.

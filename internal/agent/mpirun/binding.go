@@ -103,10 +103,6 @@ func withDefaults(env []string, variables ...string) []string {
 	return env
 }
 
-// bindingNames are the names of flags that decide whether ranks are bound, and to what, in mpirun(1) of Open MPI 4 and 5, and in mpiexec of
-// MPICH and Intel MPI.
-var bindingNames = []string{"bind-to", "binding", "rf", "cpu-set", "cpu-list", "cpus-per-proc", "cpus-per-rank", "slot-list", "rankfile"}
-
 // BindingFlag returns the flag by which the arguments of an MPI launcher decide whether ranks are bound, with its value, such as "--bind-to
 // core", or the variable or parameter; "" if none does.
 func BindingFlag(args []string) string {
@@ -116,6 +112,7 @@ func BindingFlag(args []string) string {
 			value = args[i+1]
 		}
 		name := strings.TrimLeft(flag, "-")
+		option, _ := agentapi.OptionOf(name)
 		isMapping := name == "map-by" && agentapi.AsksForBinding("rmaps_base_mapping_policy", value)
 		switch {
 		case !hasValue && args[max(0, i-1)] == "-x":
@@ -129,7 +126,7 @@ func BindingFlag(args []string) string {
 			}
 		case strings.HasPrefix(name, "bind-to-"):
 			return arg
-		case isMapping, slices.Contains(bindingNames, name):
+		case isMapping, option.Binds:
 			return flag + " " + value
 		}
 	}
@@ -156,28 +153,19 @@ func OptionsOf(args []string, canBeExecuted func(name string) bool) (programs []
 	return programs
 }
 
-var (
-	// withWord are the names of options of an MPI launcher whose value may have the name of a program, such as node and ssh, and withTwo those
-	// with a name and such a value.
-	withWord = []string{"map-by", "rank-by", "bind-to", "launcher", "launcher-exec", "bootstrap", "bootstrap-exec", "launch-agent"}
-	withTwo  = []string{"mca", "gmca", "prtemca", "pmixmca", "omca", "genv", "env"}
-	// starters are programs by which an MPI launcher starts its daemons, and these. No job runs them as ranks.
-	starters = []string{"ssh", "rsh", "orted"}
-)
+// starters are programs by which an MPI launcher starts its daemons, and these. No job runs them as ranks.
+var starters = []string{"ssh", "rsh", "orted"}
 
-// isValue reports whether an argument of an MPI launcher, by its index, belongs to the option before it, or is no program of a job.
+// isValue reports whether an argument of an MPI launcher, by its index, belongs to an option that is known, or is no program of a job.
 func isValue(args []string, i int) bool {
-	before := func(n int, names []string) bool {
-		return i >= n && strings.HasPrefix(args[i-n], "-") && slices.Contains(names, strings.TrimLeft(args[i-n], "-"))
+	before := func(n int) bool {
+		if i < n || !strings.HasPrefix(args[i-n], "-") {
+			return false
+		}
+		values, known := agentapi.ValuesOf(args[i-n], args[i-n+1])
+		return known && values >= n
 	}
-	// -genv NAME=VALUE is one word.
-	isSecond := before(2, withTwo) && (!strings.Contains(args[i-1], "=") || strings.HasSuffix(strings.TrimLeft(args[i-2], "-"), "mca"))
-	return before(1, withWord) || before(1, withTwo) || isSecond || slices.Contains(starters, path.Base(args[i]))
-}
-
-// reducing are the names of flags by which an MPI launcher may use fewer slots than there are, unless a number of ranks is given.
-var reducing = []string{
-	"map-by", "ppr", "npernode", "N", "pernode", "npersocket", "ppn", "perhost", "host", "hosts", "H", "hostfile", "machinefile", "f",
+	return before(1) || before(2) || slices.Contains(starters, path.Base(args[i]))
 }
 
 // FillsCores reports whether each rank that an MPI launcher starts can have a core of its own and needs no other: it starts as many ranks as
@@ -207,6 +195,7 @@ func ranksOf(options []string) (count int, reduces, ok bool) {
 			value = options[i+1]
 		}
 		isFlag, flag := strings.HasPrefix(name, "-"), strings.TrimLeft(name, "-")
+		known, _ := agentapi.OptionOf(flag)
 		switch {
 		case !isFlag && name == "OMP_NUM_THREADS":
 			// -x NAME passes on the variable of the environment.
@@ -219,7 +208,7 @@ func ranksOf(options []string) (count int, reduces, ok bool) {
 				return 0, false, false
 			}
 			count = number
-		case isFlag && slices.Contains(reducing, flag):
+		case isFlag && known.Reduces:
 			reduces = true
 		}
 	}

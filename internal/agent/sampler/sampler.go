@@ -24,7 +24,9 @@ type Sampler struct {
 	root, machine string
 	ranks         *ranks.Ranks
 	gpus          GPUs
-	start         sync.Once
+	// measuresGPUs is set unless agentapi.EnvMeasureGPUs is false.
+	measuresGPUs bool
+	start        sync.Once
 
 	mu     sync.Mutex
 	began  time.Time
@@ -41,7 +43,8 @@ type GPUs interface {
 
 // New returns a sampler of this container, with the ranks that run in it and its GPUs of NVIDIA.
 func New(of *ranks.Ranks, gpus GPUs) *Sampler {
-	return &Sampler{root: cgroup.Root, machine: "/", ranks: of, gpus: gpus, used: map[int32]agentapi.RankUse{}}
+	measuresGPUs := !strings.EqualFold(os.Getenv(agentapi.EnvMeasureGPUs), "false")
+	return &Sampler{root: cgroup.Root, machine: "/", ranks: of, gpus: gpus, measuresGPUs: measuresGPUs, used: map[int32]agentapi.RankUse{}}
 }
 
 // Start begins to measure, until done is closed, unless the user does not want it. Only the first call has an effect.
@@ -54,7 +57,9 @@ func (s *Sampler) Start(done <-chan struct{}) {
 		s.began = time.Now()
 		s.last = s.read(s.began)
 		s.mu.Unlock()
-		go s.gpus.Run(done)
+		if s.measuresGPUs {
+			go s.gpus.Run(done)
+		}
 		go func() {
 			ticker := time.NewTicker(usage.Period)
 			defer ticker.Stop()
@@ -138,8 +143,10 @@ func (s *Sampler) read(now time.Time) usage.Reading {
 	r := usage.Reading{At: now, Counters: map[agentapi.Metric]usage.Counter{}, Gauges: map[agentapi.Metric]int64{}, Limits: map[agentapi.Metric]int64{}}
 	cgroup.ReadUsage(s.root, &r)
 	r.Counters[agentapi.MetricNetwork] = usage.Counter{Count: float64(ranks.NetworkBytes()) / 1024, PerSecond: true}
-	readGPUs(s.machine, &r)
-	nvidia.Add(s.gpus.Devices(), &r)
+	if s.measuresGPUs {
+		readGPUs(s.machine, &r)
+		nvidia.Add(s.gpus.Devices(), &r)
+	}
 	return r
 }
 

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -74,6 +75,25 @@ func TestGPUsOfNVIDIA(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[agentapi.Metric]int64{agentapi.MetricGPU: 2000, agentapi.MetricGPUMemory: 160}, got.Limits); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestNoGPUsAreMeasured: a container whose pod requests no GPUs measures none that it sees.
+func TestNoGPUsAreMeasured(t *testing.T) {
+	t.Setenv(agentapi.EnvMeasureGPUs, "false")
+	s := New(ranks.New(slog.New(slog.DiscardHandler), t.TempDir()), gpus{{Busy: 500, Used: 4, Memory: 80}})
+	s.root, s.machine = t.TempDir(), t.TempDir()
+	for file, text := range map[string]string{
+		"sys/class/drm/renderD128/device/gpu_busy_percent": "30\n", "sys/class/drm/renderD128/device/mem_info_vram_total": "1048576\n", "dev/dri/renderD128": "",
+	} {
+		path := filepath.Join(s.machine, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := s.Read()
+	if _, has := got.Limits[agentapi.MetricGPU]; has || got.GPUs != nil {
+		t.Errorf("GPUs are measured: %v", got)
 	}
 }
 

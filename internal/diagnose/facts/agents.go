@@ -3,6 +3,7 @@ package facts
 import (
 	"path"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,21 @@ func (f *Facts) FirstRank() (first *agentapi.RankEnd, teller Pod) {
 		}
 	}
 	return first, teller
+}
+
+// ExitOf is the exit code with which an agent saw a rank end by itself; nil if none did.
+func (f *Facts) ExitOf(rank string) *int32 {
+	for _, pod := range f.Pods {
+		if pod.Summary == nil {
+			continue
+		}
+		for _, end := range pod.Summary.Ranks {
+			if strconv.Itoa(int(end.Rank)) == rank && end.Signal == 0 {
+				return &end.ExitCode
+			}
+		}
+	}
+	return nil
 }
 
 // OomRank is the first rank that an agent saw killed for lack of memory.

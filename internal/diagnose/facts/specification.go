@@ -20,13 +20,28 @@ func Image(spec corev1.PodSpec) string {
 	return spec.Containers[0].Image
 }
 
-// MemoryLimit is what the first container may use of memory at most, in bytes; 0 where there is no limit.
+// MemoryLimit is what the first container may use of memory at most, by its own limit or by that of the pod (IsLimitOfPod), in bytes; 0 where there
+// is no limit.
 func MemoryLimit(spec corev1.PodSpec) int64 {
 	if len(spec.Containers) == 0 {
 		return 0
 	}
-	quantity := spec.Containers[0].Resources.Limits[corev1.ResourceMemory]
+	limits := spec.Containers[0].Resources.Limits
+	if IsLimitOfPod(spec) {
+		limits = spec.Resources.Limits
+	}
+	quantity := limits[corev1.ResourceMemory]
 	return quantity.Value()
+}
+
+// IsLimitOfPod reports whether the memory of the first container is limited by resources of the pod as a whole, and by none of its own.
+func IsLimitOfPod(spec corev1.PodSpec) bool {
+	if spec.Resources == nil || len(spec.Containers) == 0 {
+		return false
+	}
+	_, isOwn := spec.Containers[0].Resources.Limits[corev1.ResourceMemory]
+	_, isPods := spec.Resources.Limits[corev1.ResourceMemory]
+	return isPods && !isOwn
 }
 
 // Gpus is how many GPUs each pod of a role asks for.

@@ -3,6 +3,7 @@ package loglines
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -64,14 +65,8 @@ func AbortWithZero(lines []string) (rank, line string) {
 		if found := abortedWith.FindStringSubmatch(line); found != nil && found[1] == "0" {
 			return found[2], line
 		}
-		found := abortedIn.FindStringSubmatch(line)
-		if found == nil {
-			continue
-		}
-		for _, next := range lines[i+1 : min(len(lines), i+4)] {
-			if code := errorCode.FindStringSubmatch(next); code != nil && code[1] == "0" {
-				return found[1], line
-			}
+		if found := abortedIn.FindStringSubmatch(line); found != nil && errorCodeAfter(lines, i) == "0" {
+			return found[1], line
 		}
 	}
 	return "", ""
@@ -80,15 +75,34 @@ func AbortWithZero(lines []string) (rank, line string) {
 // abortedMore is where Open MPI reports that further ranks have called MPI_Abort.
 var abortedMore = regexp.MustCompile(`more process(?:es)? (?:has|have)? ?sent help message help-mpi-api\.txt / mpi-abort`)
 
-// Aborted returns the line in which MPI reports that a rank has called MPI_Abort, perhaps with others; "" if there is none.
-func Aborted(lines []string, rank string) string {
-	for _, line := range lines {
-		found := abortedIn.FindStringSubmatch(line)
-		if by := abortedWith.FindStringSubmatch(line); by != nil {
-			found = by[1:]
+// Aborted reports whether MPI reports that a rank has called MPI_Abort. Open MPI names only the first one of several: another one has done so if it
+// ended with the error code of MPI_Abort. exit is the exit code of the rank, or none for one that is unknown or of a signal.
+func Aborted(lines []string, rank string, exit *int32) bool {
+	code := ""
+	for i, line := range lines {
+		if by := abortedWith.FindStringSubmatch(line); by != nil && by[2] == rank {
+			return true
 		}
-		if found != nil && found[1] == rank || abortedMore.MatchString(line) {
-			return strings.TrimRight(line, " \r")
+		if found := abortedIn.FindStringSubmatch(line); found != nil {
+			if found[1] == rank {
+				return true
+			}
+			code = errorCodeAfter(lines, i)
+		}
+		if abortedMore.MatchString(line) && exit != nil {
+			given, err := strconv.Atoi(code)
+			// An exit code has eight bits.
+			return err == nil && int32(given&0xff) == *exit //nolint:gosec // it is below 256
+		}
+	}
+	return false
+}
+
+// errorCodeAfter returns the error code in the lines after one of abortedIn; "" if there is none.
+func errorCodeAfter(lines []string, at int) string {
+	for _, next := range lines[at+1 : min(len(lines), at+4)] {
+		if code := errorCode.FindStringSubmatch(next); code != nil {
+			return code[1]
 		}
 	}
 	return ""

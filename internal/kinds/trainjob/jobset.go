@@ -118,6 +118,20 @@ func PassCores(jobSet tree, cores int64) {
 	}
 }
 
+// PassGPUs has the agents of those pods of a new JobSet measure no GPUs that request none (mpi.MayHaveGPUs).
+func PassGPUs(jobSet tree) error {
+	pods, err := PodSpecs(jobSet)
+	if err != nil {
+		return err
+	}
+	for i, part := range parts(jobSet) {
+		if part.agent() && !mpi.MayHaveGPUs(pods[i]) {
+			part.passSetting(agentapi.EnvMeasureGPUs, "false")
+		}
+	}
+	return nil
+}
+
 // Gate holds back the pods of a new JobSet: it stays suspended until the operator has room for all of its pods
 // (mpi.AnnotationGate).
 func Gate(jobSet tree) {

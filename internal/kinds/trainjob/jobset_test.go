@@ -315,6 +315,33 @@ func TestCoresArePassedOn(t *testing.T) {
 	}
 }
 
+// TestGPUsAreNotMeasured: the agents of pods that request no GPUs measure none, unless the job says it.
+func TestGPUsAreNotMeasured(t *testing.T) {
+	for name, test := range map[string]struct {
+		trainer string
+		gpus    bool
+		want    int
+	}{
+		"none":              {"{command: [mpirun, pi]}", false, 2},
+		"in the workers":    {"{command: [mpirun, pi]}", true, 1},
+		"none, but measure": {"{command: [mpirun, pi], env: [{name: MPI_AGENT_MEASURE_GPUS, value: 'true'}]}", false, 1},
+	} {
+		jobSet := tree(t, made)
+		if test.gpus {
+			jobSet = tree(t, strings.Replace(made, "{name: node, image: runtimes,", "{name: node, image: runtimes, resources: {limits: {nvidia.com/gpu: 1}},", 1))
+		}
+		if err := trainjob.Wire(jobSet, job(t, test.trainer), ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := trainjob.PassGPUs(jobSet); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(text(t, jobSet), "name: MPI_AGENT_MEASURE_GPUS\n                value: \"false\""); got != test.want {
+			t.Errorf("%s: %d pods have the variable, want %d\n%s", name, got, test.want, text(t, jobSet))
+		}
+	}
+}
+
 // TestProfileIsPassedOn: the agents of launcher and workers know that the job asks for a profile, if it does.
 func TestProfileIsPassedOn(t *testing.T) {
 	for value, want := range map[string]int{"": 0, "false": 0, "true": 2} {
