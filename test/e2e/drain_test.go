@@ -25,9 +25,6 @@ const drainSeat = "example.com/seat-drain"
 // node is uncordoned.
 func TestDrain(t *testing.T) {
 	needTrainer(t)
-	if isQueuedByTopology() {
-		t.Skip("SKIPPED: Kueue has selected the node that is drained, and selects another one when the job is admitted again")
-	}
 	for name, elsewhere := range map[string]int64{"room on another node": 5, "no room": 0} {
 		t.Run(name, func(t *testing.T) {
 			seats(t, drainSeat, 5, 0)

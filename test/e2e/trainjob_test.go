@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -534,6 +535,45 @@ func TestTrainJobSurvivesEvictions(t *testing.T) {
 				return nil
 			})
 		})
+	}
+}
+
+// TestEvictionsOfTrainJobAreBounded: a TrainJob that may be started again once after a failure, and was started again 101 times, runs its
+// program. It ends when a worker is evicted once more, and its report says that it was started again too often.
+func TestEvictionsOfTrainJobAreBounded(t *testing.T) {
+	parallel(t, 2)
+	namespace := newNamespace(t)
+	runtimeIn(t, namespace, "mpi-openmpi")
+	job := trainJob(t, namespace, "{numNodes: 2, command: [mpirun, -n, '2', ranks, --sleep, '600']}")
+	job.SetAnnotations(map[string]string{mpi.AnnotationMaxRestarts: "1"})
+	createTrainJob(t, job)
+	runs := func(after string) {
+		reported(t, trainjob.Kind, namespace, job.GetName(), "its ranks run after "+after+" restarts", func(seen v1alpha1.JobReportStatus) error {
+			launchers := trainerPods(t, job, "launcher")
+			if len(launchers) != 1 || launchers[0].Labels["jobset.sigs.k8s.io/restart-attempt"] != after || launchers[0].Status.Phase != corev1.PodRunning {
+				return fmt.Errorf("it has %d launchers", len(launchers))
+			}
+			if seen.Phase != v1alpha1.PhaseRunning || !strings.Contains(printed(t, job), "sum 1") {
+				return fmt.Errorf("it is %s: %s", seen.Phase, seen.Message)
+			}
+			return nil
+		})
+	}
+	runs("0")
+	// JobSet starts jobs again whose pods were made before the last restart that it has counted: this stands for 101 evictions.
+	if err := api.Status().Patch(t.Context(), jobSetOf(job), client.RawPatch(types.MergePatchType, []byte(`{"status": {"restarts": 101}}`))); err != nil {
+		t.Fatal(err)
+	}
+	runs("101")
+	pod := trainerPods(t, job, "node")[0]
+	if err := logs.CoreV1().Pods(namespace).EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod.Name}}); err != nil {
+		t.Fatal(err)
+	}
+	ends(t, job, "Failed")
+	report := reported(t, trainjob.Kind, namespace, job.GetName(), "it has failed", inPhase(v1alpha1.PhaseFailed))
+	t.Logf("%s; %+v", report.Status.Message, report.Status.Failure)
+	if failure := report.Status.Failure; failure == nil || !strings.Contains(report.Status.Message, "more often than it may be") {
+		t.Errorf("the failure is %+v", failure)
 	}
 }
 
