@@ -35,7 +35,7 @@ var cellNote = regexp.MustCompile(`^[a-z ]+: `)
 const (
 	notTested       = "not tested"
 	mostNotTested   = 0
-	mostNotRecorded = 21
+	mostNotRecorded = 1
 )
 
 const (

@@ -262,7 +262,7 @@ func (s nfs) failures(t *testing.T) {
 	for name, try := range tries {
 		namespaces[name] = newNamespace(t)
 		claimOf(t, namespaces[name], corev1.PersistentVolumeSource{NFS: &try.source}, "port="+s.port)
-		shell{t, namespaces[name]}.run(0, []string{"mpijob/" + name + " created"}, "create", name, "--workers", "1", "--image", image, "--run-as-user", strconv.Itoa(nfsUser),
+		shell{t, namespaces[name]}.run(0, []string{"mpijob/" + name + " created"}, "create", name, "--workers", "1", "--image", image, "--cpu", "50m", "--memory", "128Mi", "--run-as-user", strconv.Itoa(nfsUser),
 			"--output-dir", "data:/results", "--", "sh", "-c", "id -u >$OUTPUT_DIR/user")
 	}
 	for name, try := range tries {
@@ -302,7 +302,7 @@ func (s nfs) away(t *testing.T, stop func()) {
 	folder, namespace := s.export(t, "away", 0o755), newNamespace(t)
 	claimOf(t, namespace, corev1.PersistentVolumeSource{NFS: s.source("/away")}, "port="+s.port)
 	c := shell{t, namespace}
-	c.run(0, nil, "create", "train", "--workers", "2", "--image", image, "--run-as-user", strconv.Itoa(nfsUser), "--volume", "data:/data:ro", "--", "python3", "-c", reads)
+	c.run(0, nil, "create", "train", "--workers", "2", "--image", image, "--cpu", "50m", "--memory", "128Mi", "--run-as-user", strconv.Itoa(nfsUser), "--volume", "data:/data:ro", "--", "python3", "-c", reads)
 	c.run(0, []string{"Running"}, "wait", "train", "--for", "phase=Running", "--timeout", "4m")
 	eventually(t, "ranks have read", time.Minute, func() error {
 		if text := output(t, &kubeflow.MPIJob{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "train"}}); strings.Count(text, "has read") < 10 {
