@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -53,10 +54,12 @@ func TestLists(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	// run returns how many bytes were printed or read.
 	type contestant struct {
 		name string
 		run  func() (int, error)
 	}
+	took, sizes := map[string][]float64{}, map[string]int{}
 	command := func(name string, args ...string) contestant {
 		return contestant{name, func() (int, error) {
 			run := exec.CommandContext(t.Context(), args[0], args[1:]...) //nolint:gosec // our own program
@@ -67,6 +70,13 @@ func TestLists(t *testing.T) {
 			}
 			if lines := strings.Count(string(out), "\n"); lines < jobs {
 				return 0, fmt.Errorf("%v printed %d lines for %d jobs", args, lines, jobs)
+			}
+			if _, text, has := strings.Cut(string(out), "\n"+callTook); has {
+				seconds, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+				if err != nil {
+					return 0, fmt.Errorf("%v: %w", args, err)
+				}
+				took[sdkCall] = append(took[sdkCall], seconds)
 			}
 			return len(out), nil
 		}}
@@ -85,18 +95,19 @@ func TestLists(t *testing.T) {
 	const table = "application/json;as=Table;g=meta.k8s.io;v=v1"
 	for _, request := range []struct{ name, path, accept string }{
 		{"server: jobs", mpiJobs + "?limit=500", "application/json"},
+		{"server: jobs, one page", mpiJobs, "application/json"},
 		{"server: jobs, metadata", mpiJobs + "?limit=500", metadata},
 		{"server: jobs, metadata, one page", mpiJobs, metadata},
 		{"server: jobs, table", mpiJobs + "?limit=500", table},
 		{"server: jobs, table without objects", mpiJobs + "?limit=500&includeObject=None", table},
 		{"server: reports", reports + "?limit=500", "application/json"},
+		{"server: reports, one page", reports, "application/json"},
 		{"server: reports, table", reports + "?limit=500", table},
 		{"server: reports, table without objects", reports + "?limit=500&includeObject=None", table},
 		{"server: reports, table without objects, one page", reports + "?includeObject=None", table},
 	} {
 		all = append(all, contestant{request.name, func() (int, error) { return readPages(t.Context(), request.path, request.accept) }})
 	}
-	took, sizes := map[string][]float64{}, map[string]int{}
 	for range rounds {
 		for _, each := range all {
 			began := time.Now()
@@ -114,10 +125,10 @@ func TestLists(t *testing.T) {
 		Bytes   int       `json:"bytes"`
 	}
 	figures := map[string]figure{}
-	for _, each := range all {
-		sorted := slices.Sorted(slices.Values(took[each.name]))
-		figures[each.name] = figure{took[each.name], sorted[len(sorted)/2], sizes[each.name]}
-		t.Logf("%-50s %.2f s (%.2f to %.2f), %.1f MB", each.name, figures[each.name].Median, sorted[0], sorted[len(sorted)-1], float64(figures[each.name].Bytes)/1e6)
+	for _, name := range slices.Sorted(maps.Keys(took)) {
+		sorted := slices.Sorted(slices.Values(took[name]))
+		figures[name] = figure{took[name], sorted[len(sorted)/2], sizes[name]}
+		t.Logf("%-50s %.2f s (%.2f to %.2f), %.1f MB", name, figures[name].Median, sorted[0], sorted[len(sorted)-1], float64(figures[name].Bytes)/1e6)
 	}
 	version, err := exec.CommandContext(t.Context(), "git", "describe", "--always", "--dirty").Output()
 	if err != nil {
@@ -133,11 +144,20 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// listInPython prints a line for each job.
+// sdkCall is the time of the SDK's call, without Python's start and imports; the program prints it after callTook.
+const sdkCall, callTook = "SDK: list_jobs()", "list_jobs() took "
+
+// listInPython prints a line for each job, and how long the call took.
 const listInPython = `
+import time
 from openshift_ai_sdk.training import TrainingClient
-for job in TrainingClient().list_jobs():
+client = TrainingClient()
+began = time.monotonic()
+jobs = client.list_jobs()
+took = time.monotonic() - began
+for job in jobs:
     print(job.name, job)
+print("` + callTook + `" + str(took))
 `
 
 // readPages reads a list to its end without decoding it, uncompressed, and returns its size.

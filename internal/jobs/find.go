@@ -297,9 +297,13 @@ func (c *Client) listReports(ctx context.Context, s Selection) ([]v1alpha1.JobRe
 	return reports, nil
 }
 
-// EachPage lists 500 objects at a time: a thousand reports are many megabytes.
+// objectsPerPage is how many objects are listed at a time. The API server has the first page in its cache, but may have to read further
+// ones from etcd, which takes it several times as long.
+const objectsPerPage = 5000
+
+// EachPage lists objects page by page.
 func EachPage(ctx context.Context, api client.Reader, list client.ObjectList, namespace string, selector labels.Selector, each func()) error {
-	return eachPageOf(ctx, api, list, 500, namespace, selector, each)
+	return eachPageOf(ctx, api, list, objectsPerPage, namespace, selector, each)
 }
 
 func eachPageOf(ctx context.Context, api client.Reader, list client.ObjectList, size int64, namespace string, selector labels.Selector, each func()) error {

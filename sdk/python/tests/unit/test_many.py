@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import json
 import subprocess
 import sys
 import threading
@@ -24,8 +26,10 @@ from openshift_ai_sdk.training import (
     MPIJobFailed,
     NamespaceNotFoundError,
     NotLoggedInError,
+    NotSupportedError,
     PermissionDeniedError,
     TrainingError,
+    _apiserver,
     _many,
 )
 from openshift_ai_sdk.training._job_ref import JobRef
@@ -388,3 +392,52 @@ def test_a_list_decodes_no_status_before_it_is_shown(
     (failed,) = small_client.list_jobs(phase="Failed")
     assert failed.name == "train-7" and decoded == []
     assert "Failed" in repr(failed) and repr(failed) == repr(failed) and decoded == ["train-7"]
+
+
+def test_list_jobs_reads_all_kinds_at_once(small_client: Any, small: SmallAPI) -> None:
+    small.report(make(small_client), "Running")
+    waiting = threading.Barrier(3)
+
+    def wait_for_others(method: str, path: str) -> None:
+        waiting.wait(10)
+
+    small.fails = wait_for_others
+    assert [job.name for job in small_client.list_jobs()] == ["train"] and not waiting.broken
+    # What is gone is seen by reports that are older than the list of jobs.
+    small.fails = lambda method, path: None
+    small.requests.clear()
+    small.remove(f"{JOBS}/train")
+    assert [job.name for job in small_client.list_jobs(deleted=True)] == ["train"]
+    assert [path for _, path in small.requests] == [REPORTS, JOBS, TRAIN_JOBS]
+
+
+def test_list_jobs_raises_the_same_error_each_time(small_client: Any, small: SmallAPI) -> None:
+    def refuse(method: str, path: str) -> tuple[int, dict[str, Any]]:
+        time.sleep(0.1 if path == REPORTS else 0)
+        return 403, {"message": f"{path} is forbidden"}
+
+    small.fails = refuse
+    for _ in range(2):
+        with pytest.raises(TrainingError, match="jobreports"):
+            small_client.list_jobs()
+    small.fails = lambda method, path: (404, {"message": "not found"}) if path == TRAIN_JOBS else None
+    small.report(make(small_client), "Running")
+    assert [(job.name, "Running" in repr(job)) for job in small_client.list_jobs()] == [("train", True)]
+    with pytest.raises(NotSupportedError):
+        small_client.list_jobs(job_kind="TrainJob")
+
+
+def test_garbage_is_collected_again_after_large_answers() -> None:
+    text = json.dumps({"items": ["x" * 100] * 20000}).encode()
+    assert len(text) > _apiserver.LARGE
+    for collects in (True, False):
+        try:
+            (gc.enable if collects else gc.disable)()
+            with _apiserver.uncollected():
+                assert len(_apiserver.decoded(text)["items"]) == 20000 and not gc.isenabled()
+            assert gc.isenabled() == collects
+            with pytest.raises(ValueError, match="Unterminated"):
+                _apiserver.decoded(text[:-5])
+            assert gc.isenabled() == collects
+        finally:
+            gc.enable()

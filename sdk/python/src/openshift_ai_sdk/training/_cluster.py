@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import aclosing
 from dataclasses import replace
 
 from openshift_ai_sdk.training._apiserver import Api
 from openshift_ai_sdk.training._driver import Driver, Json
 from openshift_ai_sdk.training._job_ref import Found, JobRef, gone_job
-from openshift_ai_sdk.training._kinds import JOB_REPORT, KINDS, MPI_JOB
+from openshift_ai_sdk.training._kinds import JOB_REPORT, KINDS, MPI_JOB, Resource
 from openshift_ai_sdk.training._shared_watch import Reports
 from openshift_ai_sdk.training._similar import nearest
 from openshift_ai_sdk.training._status import JobStatus, status_of
 from openshift_ai_sdk.training.errors import JobNotFoundError, NotSupportedError, TrainingError
+
+# The objects of a kind, or why the cluster has none.
+Listed = list[Json] | NotSupportedError
 
 # What to do about a job that was only described.
 NOT_CREATED = "; job.create() creates it"
@@ -117,18 +122,19 @@ class Cluster:
     ) -> list[Found]:
         """Return jobs with their reports, by namespace and name; of all namespaces if there is none."""
         resources = [KINDS[kind]] if kind else list(KINDS.values())
-        try:
-            reports, _ = await self.api.list(JOB_REPORT, namespace)
-        except NotSupportedError:
+        wanted = {JOB_REPORT: "", **dict.fromkeys(resources, labels)}
+        # Reports that are read before the jobs show which jobs are gone: read at once, a new job would seem to be.
+        lists = await (self._in_turn(wanted, namespace) if gone else self._at_once(wanted, namespace))
+        reports = lists[JOB_REPORT]
+        if isinstance(reports, NotSupportedError):
             reports = []
         by_uid = {report["spec"]["jobRef"]["uid"]: report for report in reports}
         found: list[Found] = []
         missing: TrainingError | None = None
         for resource in resources:
-            try:
-                items, _ = await self.api.list(resource, namespace, labels)
-            except NotSupportedError as error:
-                missing = missing or error
+            items = lists[resource]
+            if isinstance(items, NotSupportedError):
+                missing = missing or items
                 continue
             for item in items:
                 meta = item["metadata"]
@@ -147,9 +153,48 @@ class Cluster:
             found = [each for each in found if each.is_in(phase)]
         return sorted(found, key=lambda each: (each.ref.namespace, each.ref.name, each.ref.kind))
 
+    async def _in_turn(self, wanted: Mapping[Resource, str], namespace: str | None) -> dict[Resource, Listed]:
+        """List kinds of objects, each with a label selector, one after the other."""
+        return {resource: await _listed(self.api, resource, namespace, labels) for resource, labels in wanted.items()}
+
+    async def _at_once(self, wanted: Mapping[Resource, str], namespace: str | None) -> dict[Resource, Listed]:
+        """List kinds of objects, each with a label selector, side by side."""
+        lists: dict[Resource, Listed | TrainingError] = {}
+        async with self.api.driver.tasks() as tasks:
+            api = self.through(tasks.driver).api
+
+            async def work(resource: Resource, labels: str) -> None:
+                try:
+                    lists[resource] = await _listed(api, resource, namespace, labels)
+                except TrainingError as error:
+                    lists[resource] = error
+
+            for resource, labels in wanted.items():
+                tasks.start(work(resource, labels))
+            async with aclosing(tasks.items()) as items:
+                async for _ in items:
+                    pass
+        found: dict[Resource, Listed] = {}
+        for resource in wanted:
+            # Of several errors that of the first kind is raised.
+            result = lists[resource]
+            if isinstance(result, list | NotSupportedError):
+                found[resource] = result
+            else:
+                raise result
+        return found
+
     def status_in(self, ref: JobRef, report: Json | None) -> JobStatus:
         """Return the status in a job's report, or an empty one before there is a report."""
         return status_of(report, ref.kind, ref.name, ref.namespace, ref.uid, self.api.host)
+
+
+async def _listed(api: Api, resource: Resource, namespace: str | None, labels: str) -> Listed:
+    """Return the objects of a kind, or the error if the cluster does not know the kind."""
+    try:
+        return (await api.list(resource, namespace, labels))[0]
+    except NotSupportedError as error:
+        return error
 
 
 def replaced(ref: JobRef) -> JobNotFoundError:
