@@ -102,6 +102,11 @@ func TestTexts(t *testing.T) {
 	for _, name := range known {
 		isKnown[name] = true
 	}
+	for _, kind := range codes.OwnErrors {
+		for _, name := range kind.Matches.SubexpNames() {
+			isKnown[strings.TrimRight(name, "0123456789")] = true
+		}
+	}
 	placeholder := regexp.MustCompile(`\{([a-zA-Z]+)(?:\|[^{}]*)?\}`)
 	for _, e := range allEntries() {
 		switch {

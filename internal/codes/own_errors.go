@@ -12,7 +12,7 @@ import (
 type OwnError struct {
 	// Name is unique.
 	Name string
-	// Matches is what such an error contains.
+	// Matches is what such an error contains. Its named groups are figures of the remedies, without digits at the end of their names.
 	Matches *regexp.Regexp
 	// Source is what a line of the program in the traceback contains, if the error alone does not tell this kind; nil if it does.
 	Source *regexp.Regexp
@@ -32,7 +32,7 @@ const (
 )
 
 // OwnErrors are the kinds of errors of programs. The first that matches is the most specific.
-var OwnErrors = slices.Concat(mpiErrors, frameworkErrors, gpuErrors, softwareErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, programErrors, pythonErrors, otherKey)
+var OwnErrors = slices.Concat(exactErrors, mpiErrors, frameworkErrors, gpuErrors, softwareErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, programErrors, pythonErrors, exceptionErrors, otherKey)
 
 // ownErrors are those of any program.
 var ownErrors = []OwnError{
@@ -110,7 +110,7 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "space", Matches: regexp.MustCompile(`No space left on device|Disk quota exceeded|MPI_ERR_(?:NO_SPACE|QUOTA)|forrtl: severe \(38\)`),
+		Name: "space", Matches: regexp.MustCompile(`No space left on device|Disk quota exceeded|Not enough free space to write|\d+ requested and \d+ written|\bENOSPC\b|\bEDQUOT\b|\[Errno (?:28|122)\]|errno = 28\b|database or disk is full|MPI_ERR_(?:NO_SPACE|QUOTA)|forrtl: severe \(38\)`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Write less, or to a larger volume. An emptyDir may have a sizeLimit, and /dev/shm has 64 MiB if no volume is mounted there.", Action: programVolumes},
 		},
@@ -231,6 +231,22 @@ var (
 	FullVolume = []v1alpha1.Remedy{
 		{Text: "If it writes to volume {volume}, an emptyDir of {size} in each pod, increase its sizeLimit. With medium Memory, its files count as memory of the pod.", Action: "{programTemplate}.spec.volumes: sizeLimit"},
 		{Text: "Or write less: delete what is not needed any more, or write to a claim."},
+	}
+	// VolumeFull are those for a write to a file that is on an emptyDir with a limited size. They may also use medium. ClaimFull are those for one on another
+	// volume, and may also use mounted.
+	VolumeFull = []v1alpha1.Remedy{
+		{Text: "Volume {volume} is full: {file} is on it, an emptyDir{medium} of {size} in each pod. Increase its sizeLimit.{memory}", Action: "{programTemplate}.spec.volumes: sizeLimit"},
+		{Text: "Or write less: keep only the last checkpoints, let one rank write them, or write to a claim."},
+	}
+	ClaimFull = []v1alpha1.Remedy{
+		{Text: "Volume {volume}{mounted} is full, or its quota is used up: {file} is on it. Delete what is not needed any more, or enlarge the volume.", Action: "kubectl -n {namespace} exec {worker} -- df -h"},
+		{Text: "Or write less: keep only the last checkpoints, and let one rank write them."},
+	}
+	// HostOfJob are those for a host name that looks like one of the job's and is none of them. They may also use host, what the program looks up, hosts, the
+	// names that the job has, and first, that of rank 0.
+	HostOfJob = []v1alpha1.Remedy{
+		{Text: "Correct the host name {host}: no pod of this job has it. The hosts of the job are {hosts}.", Action: "{first}"},
+		{Text: "Or let rank 0 send its own name, which fits every kind of job.", Action: "master = comm.bcast(socket.getfqdn(), root=0)"},
 	}
 	// ShadowedModule are those for a name that a module lacks whose file is in none of Python's folders. They may also use module and file.
 	ShadowedModule = []v1alpha1.Remedy{

@@ -57,6 +57,7 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 		return p.unknownError(entry, figures)
 	}
 	text := causeText(figures)
+	addNamed(kind.Matches, cmp.Or(figures["wholeError"], text), figures)
 	if found := missingModule.FindStringSubmatch(text); found != nil {
 		figures["module"] = found[1]
 	}
@@ -128,16 +129,17 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		return p.missingModule(figures)
 	case "file":
 		return p.missingFile(figures)
-	case "arguments":
+	case "arguments", "argument of argparse", "value":
+		if known := p.emptiedOption(figures); known != nil {
+			return known
+		}
 		return p.argumentsInOneWord(figures)
 	case "folder":
 		if figures["mounted"], figures["key"] = p.mountedKey(figures["file"]); figures["key"] != "" {
 			return codes.WrongSubPath
 		}
 	case "space":
-		if figures["volume"], figures["size"] = p.smallVolume(figures["file"]); figures["volume"] != "" {
-			return codes.FullVolume
-		}
+		return p.fullVolume(figures)
 	case "variable":
 		return p.unsetVariable(figures)
 	case "variables of Open MPI", "variables of MPICH":
@@ -155,6 +157,7 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		if p.usesProxy(figures) {
 			return codes.NameOfProxy
 		}
+		return p.nameHost(figures)
 	case "network":
 		figures["address"] = addressIn(causeText(figures), figures["ownSource"])
 		// A NetworkPolicy drops packets. What refuses a connection was reached.

@@ -1,6 +1,7 @@
 package diagnose_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -17,11 +18,14 @@ import (
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
+// ownError is the kind of an error, and a part of one of its remedies.
+type ownError struct{ kind, remedy string }
+
 // TestOwnErrors: the remedies of a program's own error follow from what it reports. All kinds of errors are tried.
 func TestOwnErrors(t *testing.T) {
 	t.Parallel()
 	tried := map[string]bool{}
-	for log, want := range map[string]struct{ kind, remedy string }{
+	cases := map[string]ownError{
 		"ModuleNotFoundError: No module named 'encodings'":                                                                                                     {"python", "Python does not find its own library"},
 		"ModuleNotFoundError: No module named 'torch.distributed'":                                                                                             {"module", "Install torch.distributed in the image"},
 		"ImportError: cannot import name 'Dataset' from 'datasets' (/opt/datasets.py)":                                                                         {"module", "If /opt/datasets.py is not the module datasets"},
@@ -319,7 +323,9 @@ func TestOwnErrors(t *testing.T) {
 		"preparing\nmpirun does not support recursive calls":                                                                                                         {"launcher in a rank", "Call mpirun once"},
 		"OSError: [Errno 98] Address already in use File \"/usr/lib/python3/dist-packages/mpi4py/run.py\", line 198, in main\nOSError: [Errno 17] File exists: '/a'": {"exists", "create /a"},
 		"[mpiexec@pi-launcher] APPLICATION TIMED OUT, TIMEOUT = 60s":                                                                                                 {"time limit", "Remove the time limit"},
-	} {
+	}
+	maps.Copy(cases, exceptionCases)
+	for log, want := range cases {
 		tried[want.kind] = true
 		found := failed(1, log).findings()
 		if len(found) == 0 || found[0].Code != codes.ApplicationFailed || !slices.ContainsFunc(found[0].Remedies, func(r v1alpha1.Remedy) bool { return strings.Contains(r.Text, want.remedy) }) {
@@ -528,7 +534,7 @@ func TestOwnCauses(t *testing.T) {
 		}, "Allocate less at once"},
 		"a driver that is too old":              {"[1,1]<stderr>:RuntimeError: CUDA driver version is insufficient for CUDA runtime version", func(*scene) {}, "The driver of the node's GPUs is older"},
 		"a job without its policy":              {"curl: (28) Failed to connect to data.example port 80 after 129 ms: Couldn't connect to server", func(*scene) {}, "If jobs are isolated"},
-		"a name that is unknown, with a policy": {"+ curl -f http://data/x\ncurl: (6) Could not resolve host: data", isolated, "Correct the host's name in this address, or create its Service"},
+		"a name that is unknown, with a policy": {"+ curl -f http://data/x\ncurl: (6) Could not resolve host: data", isolated, "Correct the host's name data, or create its Service"},
 		"a folder in place of a key": {"IsADirectoryError: [Errno 21] Is a directory: '/etc/train/config.json'", func(s *scene) {
 			spec := &s.job.Workers.Template.Spec
 			spec.Volumes = []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "tft-config"}}}}}
@@ -614,7 +620,7 @@ UnicodeDecodeError: 'utf-8' codec can't decode byte 0xe9 in position 3: invalid 
 	} {
 		found := failed(1, traceback+test.end, test.change...).findings()
 		if len(found) == 0 || found[0].Code != codes.ApplicationFailed || found[0].Rank == nil || *found[0].Rank != 2 || found[0].Pod != test.pod ||
-			!strings.Contains(found[0].Summary, "UnicodeDecodeError") || !strings.Contains(found[0].Summary, "rank 2") || !strings.Contains(found[0].Remedies[0].Text, "Check /data/names.csv") {
+			!strings.Contains(found[0].Summary, "UnicodeDecodeError") || !strings.Contains(found[0].Summary, "rank 2") || !strings.Contains(found[0].Remedies[0].Text, "Name the encoding of /data/names.csv") {
 			t.Errorf("%s: found %+v", name, found)
 		}
 	}

@@ -286,8 +286,8 @@ func frames(lines []string, exception string) (frames []frame) {
 			continue
 		}
 		if isTitle(text) {
-			if i > 0 && frameLine.MatchString(strings.TrimRight(strings.TrimPrefix(lines[i-1], tag), " \r")) {
-				// Another rank has begun its own within this one: no traceback ends with a call.
+			if isOpen(lines, i, tag) {
+				// Another rank has begun its own within this one: no traceback ends with a call or its source.
 				continue
 			}
 			break
@@ -301,6 +301,20 @@ func frames(lines []string, exception string) (frames []frame) {
 		source = ""
 	}
 	return frames
+}
+
+// isOpen reports whether a traceback has begun before an index and has not ended there: all lines since its title are calls and their source.
+func isOpen(lines []string, at int, tag string) bool {
+	for i := at - 1; i >= max(0, at-mostLines); i-- {
+		text, same := textOf(lines[i], tag)
+		switch {
+		case same && isTitle(text):
+			return i < at-1
+		case same && !strings.HasPrefix(text, " "):
+			return false
+		}
+	}
+	return false
 }
 
 // OwnSource returns the lines of the program's own files in the traceback that ends with an exception, the last call first.
