@@ -330,6 +330,8 @@ const (
 	ProgramMissing Code = "ProgramMissing"
 	// WindowsLineEnds means that the launcher's command is a script whose interpreter was not found because of them.
 	WindowsLineEnds Code = "WindowsLineEnds"
+	// RestartedTooOften means that the launcher's command was not run, because the job was started again more often than it may be.
+	RestartedTooOften Code = "RestartedTooOften"
 )
 
 // UnknownFormat describes a program that the kernel does not execute because it does not know its format (ENOEXEC of execve(2)).

@@ -50,6 +50,7 @@ const (
 	LauncherDeleted     Code = "LauncherDeleted"
 	WorkerDeleted       Code = "WorkerDeleted"
 	ProbeFailed         Code = "ProbeFailed"
+	RestartedTooOften   Code = "RestartedTooOften"
 	DeadlineExceeded    Code = "DeadlineExceeded"
 	PodDeadlineExceeded Code = "PodDeadlineExceeded"
 	DeadlineNear        Code = "DeadlineNear"

@@ -92,6 +92,15 @@ var disruptions = []Entry{
 		},
 	},
 	{
+		Code: RestartedTooOften, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError,
+		Summary: "The job was started again {tries|too many} times, more often than it may be, mostly because its pods were evicted, preempted or drained. Its program is not the cause.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Find out what takes the pods away: the timeline has the cause of each restart.", Action: "kubectl -n {namespace} get jobreport {report} -o jsonpath='{.status.timeline}'"},
+			{Text: "Start the job again when that is over. Save checkpoints, so that it resumes from there.", Rerun: true},
+			{Text: "If jobs of a higher priority take its nodes, use a higher priority class, if permitted.", Action: "spec.runPolicy.schedulingPolicy.priorityClass"},
+		},
+	},
+	{
 		Code: DeadlineExceeded, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError,
 		Summary: "The job exceeded its deadline of {deadline|activeDeadlineSeconds} and was stopped.",
 		Remedies: []v1alpha1.Remedy{

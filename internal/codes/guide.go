@@ -108,6 +108,7 @@ var meanings = map[Code]string{
 	PodDeadlineExceeded:    "The kubelet stopped a pod that was active for longer than activeDeadlineSeconds of its own template.",
 	WorkerDeleted:          "The pod of a worker was deleted by something else while the job was running. An MPI program ends when it loses a worker.",
 	ProbeFailed:            "Kubernetes stopped a pod because a liveness or startup probe failed, and an MPI program ends when it loses a worker; or a probe cannot be executed.",
+	RestartedTooOften:      "A TrainJob was started again too often, mostly because its pods were evicted, preempted or drained. Its program was not run again.",
 	DeadlineExceeded:       "The job exceeded its deadline (activeDeadlineSeconds) and was stopped.",
 	InsufficientResources:  "A pod cannot be scheduled: it requests more of a resource than any node has free.",
 	NoMatchingNode:         "A pod cannot be scheduled: no node matches its nodeSelector, affinity and tolerations.",

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/phrase"
@@ -132,3 +133,21 @@ func nodesCordoned(p *input) []Finding {
 	return []Finding{p.find(codes.NodeCordoned, pods, map[string]string{"nodesAre": of, "whoLower": lower(subject(pods)), "node": nodes[0]},
 		"Nodes that accept no new pods: "+strings.Join(nodes[:min(mostNodes, len(nodes))], ", ")+".")}
 }
+
+// restartedTooOften reports that the launcher's agent did not run its command, because the job was started again more often than it may be.
+func (p *input) restartedTooOften() *Finding {
+	s, launcher := p.LauncherSummary(), p.FailedLauncher()
+	if s == nil || s.Code != agentapi.RestartedTooOften || launcher == nil {
+		return nil
+	}
+	figures := map[string]string{}
+	if number := restartsIn.FindStringSubmatch(s.Message); number != nil {
+		figures["tries"] = number[1]
+	}
+	f := p.find(codes.RestartedTooOften, []facts.Pod{*launcher}, figures, facts.LogLine(*launcher, agentapi.Logger+": "+s.Message))
+	f.ExitCode = s.ExitCode
+	return &f
+}
+
+// restartsIn is where the launcher's agent says how often the job was started again.
+var restartsIn = regexp.MustCompile(`started again (\d+) times`)

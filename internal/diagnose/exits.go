@@ -30,7 +30,9 @@ func firstEnds(p *input) []Finding {
 	var found []Finding
 	s := p.LauncherSummary()
 	isScript := s != nil && s.Code == agentapi.WindowsLineEnds
-	if f := p.timeLimitOver(); f != nil {
+	if f := p.restartedTooOften(); f != nil {
+		found = append(found, *f)
+	} else if f := p.timeLimitOver(); f != nil {
 		found = append(found, *f)
 	} else if f := p.rankEnd(); f != nil && !isScript && (s == nil || !s.LaterSucceeded) {
 		found = append(found, *f)

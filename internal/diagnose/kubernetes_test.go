@@ -508,6 +508,10 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 		}, launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(255)), HostsExpected: 4, HostsReached: 4, RanksSeen: 8, Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 255, Signal: 127}},
 		}, 255))},
+		"restarted-too-often": {codes.RestartedTooOften, failed(1, "mpi-agent: The job was started again 102 times, mostly because its pods were evicted, preempted or drained, which is more often than it may be. Its command is not run again.").with(trainJob, launcherLeft(agentapi.Summary{
+			Code: agentapi.RestartedTooOften, ExitCode: new(int32(1)),
+			Message: "The job was started again 102 times, mostly because its pods were evicted, preempted or drained, which is more often than it may be. Its command is not run again.",
+		}, 1))},
 		"crash-of-ctypes": {codes.SegmentationFault, failed(139, "rank 1 allocates its buffer\nFatal Python error: Segmentation fault\n\nCurrent thread 0x00007f1c5a2b1740 (most recent call first):\n  File \"<string>\", line 4 in <module>").with(func(s *scene) {
 			s.job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "python3", "-c", "import ctypes\nlibc = ctypes.CDLL(None)"}
 		}, launcherLeft(agentapi.Summary{

@@ -73,7 +73,7 @@ func restartsLeft(env []string) (restarts, most int) {
 func (s *supervisor) refuse(restarts int) int {
 	const code = 1
 	summary := agentapi.Summary{
-		Role: agentapi.RoleLauncher, ExitCode: new(int32(code)),
+		Role: agentapi.RoleLauncher, ExitCode: new(int32(code)), Code: agentapi.RestartedTooOften,
 		Message: fmt.Sprintf("The job was started again %d times, mostly because its pods were evicted, preempted or drained, which is more often than it may be. Its command is not run again.", restarts),
 	}
 	fmt.Fprintln(s.stderr, "mpi-agent:", summary.Message)
