@@ -26,6 +26,7 @@ const (
 const (
 	QueueNeverFits       Code = "QueueNeverFits"
 	QueueLacksResource   Code = "QueueLacksResource"
+	QueueNeedsRequests   Code = "QueueNeedsRequests"
 	QueueLacksNodes      Code = "QueueLacksNodes"
 	QueueUnusable        Code = "QueueUnusable"
 	QueuePriorityMissing Code = "QueuePriorityMissing"

@@ -94,6 +94,7 @@ var meanings = map[Code]string{
 	AdmissionDenied:        "An admission webhook rejected the job, or an object that the job needs.",
 	ObjectRefused:          "The API server rejected an object that the job needs.",
 	QueueNeverFits:         "The job exceeds the maximum capacity of its queue, so waiting does not help.",
+	QueueNeedsRequests:     "Pods of the job request nothing, and Kueue, which selects the nodes in this queue, does not admit such pods. Other jobs of the queue wait, too.",
 	QueueLacksResource:     "The queue of the job has no quota for a resource that its pods request, so waiting does not help.",
 	QueueLacksNodes:        "The queue of the job has no nodes that its pods accept, by their node selector, affinity, tolerations or topology.",
 	QueueUnusable:          "The queue of the job cannot admit it: the queue does not exist, is stopped, or is misconfigured.",

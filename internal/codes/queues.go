@@ -22,6 +22,13 @@ var queues = []Entry{
 		},
 	},
 	{
+		Code: QueueNeedsRequests, Phase: v1alpha1.PhaseQueued, Severity: v1alpha1.SeverityError,
+		Summary: "Queue {queue} can never admit the job, and others wait behind it: {said}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Set requests of CPU or memory for the pods of the launcher and the workers.", Action: "{workerTemplate}.spec.containers[0].resources.requests"},
+		},
+	},
+	{
 		Code: QueueLacksNodes, Phase: v1alpha1.PhaseQueued, Severity: v1alpha1.SeverityError,
 		Summary: "Queue {queue} has no nodes that the job accepts, so waiting does not help: {said}",
 		Remedies: []v1alpha1.Remedy{

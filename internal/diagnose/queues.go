@@ -58,6 +58,6 @@ func lacksRDMA(job mpi.Job, text string) bool {
 // queueReasons are the reasons for which waiting in a queue does not help, of Kueue and of the package kueue
 // (kueue/apis/kueue/v1beta2/workload_types.go).
 var queueReasons = map[string]codes.Code{
-	"ExceedsMaxQuota": codes.QueueNeverFits, "NoMatchingFlavor": codes.QueueLacksNodes, "LacksResource": codes.QueueLacksResource,
+	"ExceedsMaxQuota": codes.QueueNeverFits, "NoMatchingFlavor": codes.QueueLacksNodes, "LacksResource": codes.QueueLacksResource, "NeedsRequests": codes.QueueNeedsRequests,
 	"Deactivated": codes.QueueGaveUp, "NoPriority": codes.QueuePriorityMissing, "NoWorkload": codes.WorkloadMissing,
 }

@@ -36,15 +36,16 @@ func TestQueues(t *testing.T) {
 	noPriority := in(kueue.ReasonNoPriority, "Kueue has created no Workload since 2026-11-21 10:00:00 UTC: WorkloadPriorityClass nosuch does not exist (those that exist: high, low)")
 	noPriority.seen.Queue.Why = "WorkloadPriorityClass nosuch does not exist (those that exist: high, low)"
 	check(t, map[string]expect{
-		"queue-no-workload": {codes.WorkloadMissing, told},
-		"queue-no-priority": {codes.QueuePriorityMissing, noPriority},
-		"queue-never-fits":  {codes.GangNeverFits, neverFits},
-		"queue-too-small":   {codes.QueueNeverFits, in("ExceedsMaxQuota", "insufficient quota for pods in flavor f, request > maximum capacity (5)")},
-		"queue-lacks-gpus":  {codes.QueueLacksResource, in(kueue.ReasonLacksResource, "resource nvidia.com/gpu unavailable in ClusterQueue")},
-		"queue-lacks-rdma":  {codes.QueueLacksResource, withRDMA(in(kueue.ReasonLacksResource, "resource rdma/hca unavailable in ClusterQueue"))},
-		"queue-stopped":     {codes.QueueUnusable, in(kueue.ReasonStopped, "LocalQueue team-a is stopped")},
-		"queue-lacks-nodes": {codes.QueueLacksNodes, in("NoMatchingFlavor", "flavor default doesn't match node affinity")},
-		"queue-missing":     {codes.QueueUnusable, in("Inadmissible", "LocalQueue team-a doesn't exist")},
-		"queue-gave-up":     {codes.QueueGaveUp, in(kueue.ReasonDeactivated, "The workload is deactivated due to exceeding the maximum number of re-queuing retries")},
+		"queue-no-workload":    {codes.WorkloadMissing, told},
+		"queue-no-priority":    {codes.QueuePriorityMissing, noPriority},
+		"queue-never-fits":     {codes.GangNeverFits, neverFits},
+		"queue-too-small":      {codes.QueueNeverFits, in("ExceedsMaxQuota", "insufficient quota for pods in flavor f, request > maximum capacity (5)")},
+		"queue-needs-requests": {codes.QueueNeedsRequests, in(kueue.ReasonNeedsRequests, "Workload no longer fits after processing another workload")},
+		"queue-lacks-gpus":     {codes.QueueLacksResource, in(kueue.ReasonLacksResource, "resource nvidia.com/gpu unavailable in ClusterQueue")},
+		"queue-lacks-rdma":     {codes.QueueLacksResource, withRDMA(in(kueue.ReasonLacksResource, "resource rdma/hca unavailable in ClusterQueue"))},
+		"queue-stopped":        {codes.QueueUnusable, in(kueue.ReasonStopped, "LocalQueue team-a is stopped")},
+		"queue-lacks-nodes":    {codes.QueueLacksNodes, in("NoMatchingFlavor", "flavor default doesn't match node affinity")},
+		"queue-missing":        {codes.QueueUnusable, in("Inadmissible", "LocalQueue team-a doesn't exist")},
+		"queue-gave-up":        {codes.QueueGaveUp, in(kueue.ReasonDeactivated, "The workload is deactivated due to exceeding the maximum number of re-queuing retries")},
 	})
 }

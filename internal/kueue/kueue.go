@@ -83,6 +83,9 @@ const (
 // ReasonLacksResource is the reason of a job that requests a resource for which its queue has no quota.
 const ReasonLacksResource = "LacksResource"
 
+// ReasonNeedsRequests is the reason of a job with pods that request nothing, in a queue where Kueue selects the nodes.
+const ReasonNeedsRequests = "NeedsRequests"
+
 // ReasonStopped is the reason of a job whose queue admits none: an administrator has stopped it, or its configuration is incomplete.
 const ReasonStopped = "QueueStopped"
 
@@ -174,7 +177,7 @@ func FromKueue(queue string, workload *Workload, position *Position) jobstate.Qu
 	if position != nil {
 		state.Position, state.Total = position.InQueue+1, position.InClusterQueue+1
 	}
-	held(&state, workload.Status.Conditions)
+	held(&state, workload)
 	return state
 }
 
@@ -226,7 +229,8 @@ func putOut(state *jobstate.QueueState, workload *Workload) {
 }
 
 // held adds why a job is not let in.
-func held(state *jobstate.QueueState, conditions []metav1.Condition) {
+func held(state *jobstate.QueueState, workload *Workload) {
+	conditions := workload.Status.Conditions
 	why := apimeta.FindStatusCondition(conditions, quotaReserved)
 	switch {
 	case why == nil:
@@ -249,8 +253,25 @@ func held(state *jobstate.QueueState, conditions []metav1.Condition) {
 	if reason, clause := refusal(why.Message); reason != "" {
 		state.Reason, state.Why = reason, clause
 	}
+	if empty := workload.withoutRequests(); empty != "" && why.Message == noLongerFits {
+		state.Reason, state.Why = ReasonNeedsRequests, fmt.Sprintf("pods of the pod set %s request nothing, and Kueue does not admit such pods where it selects the nodes", empty)
+	}
 	switch state.Reason {
-	case reasonExceeds, reasonNoFlavor, reasonMisconfigured, reasonInadmissible, ReasonLacksResource, ReasonStopped:
+	case reasonExceeds, reasonNoFlavor, reasonMisconfigured, reasonInadmissible, ReasonLacksResource, ReasonNeedsRequests, ReasonStopped:
 		state.Never = true
 	}
+}
+
+// noLongerFits is what Kueue 0.19 says of a job with pods that request nothing, if it selects the nodes: no node has room for them
+// (pkg/cache/scheduler/tas_flavor_snapshot.go, Fits), whatever it found before. It tries such a job again at once, so that others wait.
+const noLongerFits = "Workload no longer fits after processing another workload"
+
+// withoutRequests returns the name of the first pod set that requests nothing; "" if each requests something.
+func (w *Workload) withoutRequests() string {
+	for _, set := range w.Status.ResourceRequests {
+		if len(set.Resources) == 0 {
+			return set.Name
+		}
+	}
+	return ""
 }

@@ -47,6 +47,17 @@ func TestFromKueue(t *testing.T) {
 				Message: "couldn't assign flavors to pod set launcher: insufficient unused quota for cpu in flavor default, 3 more needed; couldn't assign flavors to pod set worker: resource nvidia.com/gpu unavailable in ClusterQueue",
 			},
 		},
+		"pods that request nothing, where Kueue selects the nodes": {
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Pending, message: Workload no longer fits after processing another workload}], resourceRequests: [{name: launcher, resources: {cpu: 100m}}, {name: worker}]}}",
+			want: jobstate.QueueState{
+				Name: "team-a", Reason: "NeedsRequests", Never: true, Why: "pods of the pod set worker request nothing, and Kueue does not admit such pods where it selects the nodes",
+				Message: "Workload no longer fits after processing another workload",
+			},
+		},
+		"others were faster": {
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Pending, message: Workload no longer fits after processing another workload}], resourceRequests: [{name: launcher, resources: {cpu: 100m}}, {name: worker, resources: {cpu: 100m}}]}}",
+			want:     jobstate.QueueState{Name: "team-a", Reason: "Pending", Message: "Workload no longer fits after processing another workload"},
+		},
 		"no such queue": {
 			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Misconfigured, message: LocalQueue x doesn't exist}]}}",
 			want:     jobstate.QueueState{Name: "team-a", Reason: "Misconfigured", Message: "LocalQueue x doesn't exist", Never: true},
