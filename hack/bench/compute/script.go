@@ -18,7 +18,7 @@ const (
 
 const (
 	// longest is how long a program may take; then it is ended.
-	longest = 90 * time.Second
+	longest = 75 * time.Second
 	// limit is how long a job may take.
 	limit = 8 * time.Minute
 )
