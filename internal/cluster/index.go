@@ -316,10 +316,15 @@ func trimWorkload(object any) (any, error) {
 	} else {
 		workload.SetAnnotations(nil)
 	}
-	trimAssignments(workload)
 	addRequests(workload)
+	status, _ := workload.Object["status"].(map[string]any)
+	admission, _ := status["admission"].(map[string]any)
+	// The nodes that Kueue assigned in a topology can be thousands.
+	keepInEach(admission["podSetAssignments"], "flavors", "resourceUsage")
+	spec, _ := workload.Object["spec"].(map[string]any)
+	keepInEach(spec["podSets"], "name", "count")
 	for part, read := range map[string][]string{
-		"spec":   {"queueName", "active", "priority", "maximumExecutionTimeSeconds"},
+		"spec":   {"queueName", "active", "priority", "podSets", "maximumExecutionTimeSeconds"},
 		"status": {"conditions", "admission", "resourceRequests", "requeueState", "accumulatedPastExecutionTimeSeconds"},
 	} {
 		if fields, ok := workload.Object[part].(map[string]any); ok {
@@ -329,14 +334,12 @@ func trimWorkload(object any) (any, error) {
 	return workload, nil
 }
 
-// trimAssignments keeps what an admitted Workload holds. The nodes that Kueue assigned in a topology can be thousands.
-func trimAssignments(workload *unstructured.Unstructured) {
-	status, _ := workload.Object["status"].(map[string]any)
-	admission, _ := status["admission"].(map[string]any)
-	assignments, _ := admission["podSetAssignments"].([]any)
-	for _, assignment := range assignments {
-		if fields, ok := assignment.(map[string]any); ok {
-			maps.DeleteFunc(fields, func(name string, _ any) bool { return name != "flavors" && name != "resourceUsage" })
+// keepInEach keeps some fields of the objects in a list.
+func keepInEach(list any, names ...string) {
+	objects, _ := list.([]any)
+	for _, object := range objects {
+		if fields, ok := object.(map[string]any); ok {
+			maps.DeleteFunc(fields, func(name string, _ any) bool { return !slices.Contains(names, name) })
 		}
 	}
 }

@@ -20,21 +20,21 @@ func TestCachedWorkloads(t *testing.T) {
 	for name, test := range map[string]struct{ workload, want string }{
 		"it waits": {
 			workload: `{metadata: {name: w, labels: {a: b}}, spec: {queueName: team, priority: 5, podSets: ` + pods + `}}`,
-			want: `{metadata: {name: w}, spec: {queueName: team, priority: 5}, status: {resourceRequests: [
+			want: `{metadata: {name: w}, spec: {queueName: team, priority: 5, podSets: [{name: launcher, count: 1}, {name: worker, count: 3}]}, status: {resourceRequests: [
 				{name: launcher, resources: {cpu: 500m}}, {name: worker, resources: {cpu: 6300m, nvidia.com/gpu: "3", memory: 3Gi}}]}}`,
 		},
 		"Kueue has said what it requests": {
 			workload: `{metadata: {name: w}, spec: {podSets: ` + pods + `}, status: {resourceRequests: [{name: launcher, resources: {cpu: "1"}}], nominatedClusterName: x}}`,
-			want:     `{metadata: {name: w}, spec: {}, status: {resourceRequests: [{name: launcher, resources: {cpu: "1"}}]}}`,
+			want:     `{metadata: {name: w}, spec: {podSets: [{name: launcher, count: 1}, {name: worker, count: 3}]}, status: {resourceRequests: [{name: launcher, resources: {cpu: "1"}}]}}`,
 		},
 		"it is admitted": {
 			workload: `{metadata: {name: w}, spec: {podSets: ` + pods + `}, status: {admission: {clusterQueue: team, podSetAssignments: [
 				{name: launcher, count: 1, flavors: {cpu: f}, resourceUsage: {cpu: 500m}, topologyAssignment: {levels: [host], slices: [{domainCount: 1}]}}]}}}`,
-			want: `{metadata: {name: w}, spec: {}, status: {admission: {clusterQueue: team, podSetAssignments: [{flavors: {cpu: f}, resourceUsage: {cpu: 500m}}]}}}`,
+			want: `{metadata: {name: w}, spec: {podSets: [{name: launcher, count: 1}, {name: worker, count: 3}]}, status: {admission: {clusterQueue: team, podSetAssignments: [{flavors: {cpu: f}, resourceUsage: {cpu: 500m}}]}}}`,
 		},
 		"pods that cannot be read": {
 			workload: `{metadata: {name: w}, spec: {queueName: team, podSets: none}}`,
-			want:     `{metadata: {name: w}, spec: {queueName: team}}`,
+			want:     `{metadata: {name: w}, spec: {queueName: team, podSets: none}}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

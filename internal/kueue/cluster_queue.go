@@ -49,6 +49,12 @@ type flavor struct {
 // strictFIFO is the strategy of a queue in which a job that never fits stops all behind it.
 const strictFIFO = "StrictFIFO"
 
+// PodSet is a group of so many equal pods.
+type PodSet struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+}
+
 // PodSetRequest is what all pods of a pod set of a Workload request that waits.
 type PodSetRequest struct {
 	Name      string              `json:"name"`
@@ -105,7 +111,7 @@ func (r *room) Place(i int) bool {
 		return false
 	}
 	for _, podSet := range r.waiting[i].Status.ResourceRequests {
-		if !r.placePodSet(podSet.Resources, r.excluded[i], taken) {
+		if !r.placePodSet(r.waiting[i].requests(podSet), r.excluded[i], taken) {
 			return false
 		}
 	}
@@ -118,13 +124,7 @@ func (r *room) Place(i int) bool {
 
 // placePodSet adds what a pod set takes, and reports whether that is free. All resources of a group come from the same flavor, the first one
 // that has enough.
-func (r *room) placePodSet(requests corev1.ResourceList, excluded map[string]bool, taken map[of]amount) bool {
-	left := map[corev1.ResourceName]amount{}
-	for name, request := range requests {
-		if !request.IsZero() {
-			left[name] = request.MilliValue()
-		}
-	}
+func (r *room) placePodSet(left map[corev1.ResourceName]amount, excluded map[string]bool, taken map[of]amount) bool {
 	for _, group := range r.queue.Spec.ResourceGroups {
 		wants := map[corev1.ResourceName]amount{}
 		for _, name := range group.CoveredResources {
@@ -141,8 +141,23 @@ func (r *room) placePodSet(requests corev1.ResourceList, excluded map[string]boo
 			taken[of{group.Flavors[i].Name, name}] += much
 		}
 	}
-	// The queue has no quota for what is left.
+	// The queue has no quota for what is left. The number of pods is limited only where it has one.
+	delete(left, corev1.ResourcePods)
 	return len(left) == 0
+}
+
+// requests are what a pod set requests, and how many pods it has.
+func (w *Workload) requests(podSet PodSetRequest) map[corev1.ResourceName]amount {
+	requests := map[corev1.ResourceName]amount{}
+	for name, request := range podSet.Resources {
+		if !request.IsZero() {
+			requests[name] = request.MilliValue()
+		}
+	}
+	if i := slices.IndexFunc(w.Spec.PodSets, func(s PodSet) bool { return s.Name == podSet.Name }); i >= 0 {
+		requests[corev1.ResourcePods] = 1000 * w.Spec.PodSets[i].Count
+	}
+	return requests
 }
 
 // has reports whether a flavor has so much left besides what is taken.

@@ -40,6 +40,8 @@ type Workload struct {
 		Active *bool `json:"active,omitempty"`
 		// Priority decides the order in the queue: those with more go first.
 		Priority *int32 `json:"priority,omitempty"`
+		// PodSets are the groups of its pods.
+		PodSets []PodSet `json:"podSets,omitempty"`
 		// MaximumExecutionTimeSeconds is how long the job may be admitted in all.
 		MaximumExecutionTimeSeconds *int32 `json:"maximumExecutionTimeSeconds,omitempty"`
 	} `json:"spec"`
@@ -50,7 +52,7 @@ type Workload struct {
 			ClusterQueue      string             `json:"clusterQueue"`
 			PodSetAssignments []PodSetAssignment `json:"podSetAssignments,omitempty"`
 		} `json:"admission,omitempty"`
-		// ResourceRequests is what it requests while it waits. Kueue writes it when it first tries to admit the Workload; before that, it
+		// ResourceRequests is what its pod sets request while it waits, without the number of pods. Kueue writes it when it first tries to admit the Workload; before that, it
 		// is what cluster.WorkloadCacheOptions reads from the pod sets.
 		ResourceRequests []PodSetRequest `json:"resourceRequests,omitempty"`
 		// AccumulatedPastExecutionTimeSeconds is how long it was admitted before the present admission.

@@ -110,6 +110,16 @@ func TestEstimateStarts(t *testing.T) {
 			workloads: []string{runs("a", 8), waits("c", 4, 1)},
 			jobs:      map[string]waiting.Job{"a": ends(50)},
 		},
+		"a quota of pods": {
+			queue: `{metadata: {name: team}, spec: {resourceGroups: [{coveredResources: [cpu, pods], flavors: [{name: plain, resources: [{name: cpu, nominalQuota: 1k}, {name: pods, nominalQuota: 6}]}]}]},
+  status: {flavorsReservation: [{name: plain, resources: [{name: cpu, total: "8"}, {name: pods, total: 5}]}]}}`,
+			workloads: []string{
+				strings.NewReplacer("{cpu: plain}", "{cpu: plain, pods: plain}", `{cpu: "8"}`, `{cpu: "8", pods: "5"}`).Replace(runs("a", 8)),
+				waits("c", 4, 1, "queueName: team", "queueName: team, podSets: [{name: launcher, count: 1}, {name: worker, count: 3}]"),
+			},
+			jobs: map[string]waiting.Job{"a": ends(50)},
+			want: map[types.UID]waiting.Estimate{"c": by(50)},
+		},
 		"a resource that the queue does not have": {
 			workloads: []string{runs("a", 8), waits("c", 2, 1, "memory: \"0\"", "memory: 1Gi")},
 			jobs:      map[string]waiting.Job{"a": ends(50)},
