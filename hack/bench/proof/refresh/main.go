@@ -198,7 +198,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		for _, target := range s.commands(o) {
 			_, _ = fmt.Fprintf(out, "\n== %s: make %s\n", s.name, strings.Join(target, " "))
 			command := exec.CommandContext(ctx, "make", append([]string{"-C", o.root}, target...)...) //nolint:gosec // targets of this repository
-			command.Stdout, command.Stderr = out, os.Stderr
+			command.Stdout, command.Stderr, command.Env = out, os.Stderr, environment()
 			command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 			if err := command.Run(); err != nil {
 				return fmt.Errorf("make %s: %w; the suites before it are in .bench, and the same command goes on with this one", strings.Join(target, " "), err)
@@ -206,6 +206,17 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	return publish(ctx, repository, steps, from, to, out)
+}
+
+// ownVariables are those of make proof. Its make passes them on, also to suites for which they are not meant.
+var ownVariables = []string{"MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "SUITE", "SUITES", "CASES", "RUNS", "FULL", "FORCE", "DRY_RUN"}
+
+// environment returns the environment of the suites.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(ownVariables, name)
+	})
 }
 
 // publish copies the records of the suites to the page, if they are of this commit, and writes it.
