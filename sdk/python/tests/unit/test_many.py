@@ -435,9 +435,15 @@ def test_garbage_is_collected_again_after_large_answers() -> None:
             (gc.enable if collects else gc.disable)()
             with _apiserver.uncollected():
                 assert len(_apiserver.decoded(text)["items"]) == 20000 and not gc.isenabled()
-            assert gc.isenabled() == collects
+            assert gc.isenabled() == collects and not gc.get_freeze_count()
             with pytest.raises(ValueError, match="Unterminated"):
                 _apiserver.decoded(text[:-5])
             assert gc.isenabled() == collects
         finally:
             gc.enable()
+    gc.freeze()
+    try:
+        _apiserver.decoded(text)
+        assert gc.get_freeze_count()
+    finally:
+        gc.unfreeze()

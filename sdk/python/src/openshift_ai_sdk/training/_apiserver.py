@@ -209,6 +209,10 @@ def uncollected() -> Iterator[None]:
         with _changing:
             _decoding -= 1
             if not _decoding and _collects:
+                if hasattr(gc, "freeze") and not gc.get_freeze_count():
+                    # All objects become old ones, without being looked at: with 5,000 jobs that would take 0.4 s.
+                    gc.freeze()
+                    gc.unfreeze()
                 gc.enable()
 
 
