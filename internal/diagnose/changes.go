@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"encoding/json"
 	"fmt"
 	"path"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
@@ -217,4 +219,72 @@ func withoutSecrets(remedy v1alpha1.Remedy) v1alpha1.Remedy {
 		remedy.Rerun, remedy.Changes = false, nil
 	}
 	return remedy
+}
+
+// secured returns the definition of a pod that a Pod Security level forbids with the changes that let the level allow it, where these are changes of the
+// only containers of the pods.
+func (p *input) secured(entry codes.Entry, figures map[string]string) codes.Entry {
+	violations := strings.Split(figures["violations"], ", ")
+	if entry.Code != codes.PodSecurityDenied || slices.ContainsFunc(violations, func(violation string) bool { return !ofContainer.MatchString(violation) }) {
+		return entry
+	}
+	change := restricted
+	if forbidden := figures["capabilities"]; forbidden != "" {
+		if len(violations) > 1 {
+			return entry
+		}
+		change = func(c *corev1.SecurityContext) {
+			c.Capabilities.Add = slices.DeleteFunc(c.Capabilities.Add, func(name corev1.Capability) bool {
+				return slices.Contains(strings.Split(forbidden, ", "), string(name))
+			})
+		}
+	}
+	var changes []v1alpha1.FieldChange
+	for _, role := range []mpi.Role{mpi.RoleLauncher, mpi.RoleWorker} {
+		spec := p.Template(role)
+		if len(spec.Containers) > 1 || len(spec.InitContainers) > 0 {
+			return entry
+		}
+		for _, main := range spec.Containers {
+			if value := changedSecurity(main.SecurityContext, change); value != "" {
+				changes = append(changes, v1alpha1.FieldChange{Field: p.field(role) + ".spec.containers[0].securityContext", Value: value})
+			}
+		}
+	}
+	if len(changes) > 0 {
+		entry.Remedies = slices.Clone(entry.Remedies)
+		entry.Remedies[0].Rerun, entry.Remedies[0].Changes = true, changes
+	}
+	return entry
+}
+
+// changedSecurity returns a changed security context in YAML; "" if it stays the same.
+func changedSecurity(before *corev1.SecurityContext, change func(*corev1.SecurityContext)) string {
+	after := before.DeepCopy()
+	if after == nil {
+		after = &corev1.SecurityContext{}
+	}
+	if after.Capabilities == nil {
+		after.Capabilities = &corev1.Capabilities{}
+	}
+	unchanged := after.DeepCopy()
+	change(after)
+	value, err := json.Marshal(after)
+	if err != nil || equality.Semantic.DeepEqual(unchanged, after) {
+		return ""
+	}
+	return string(value)
+}
+
+// ofContainer matches the violations of Pod Security levels that the security context of a container ends.
+var ofContainer = regexp.MustCompile(`^(?:allowPrivilegeEscalation != false|(?:unrestricted|non-default) capabilities|runAsNonRoot != true|seccompProfile|privileged|runAsUser=0)$`)
+
+// restricted sets what the Pod Security level restricted demands of a container.
+func restricted(c *corev1.SecurityContext) {
+	c.AllowPrivilegeEscalation, c.Privileged, c.RunAsNonRoot = new(false), nil, new(true)
+	c.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
+	c.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
+	if c.RunAsUser != nil && *c.RunAsUser == 0 {
+		c.RunAsUser = nil
+	}
 }

@@ -127,19 +127,34 @@ func TestChangedFields(t *testing.T) {
 		s.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonDeadlineExceeded
 		s.seen.LauncherPods = nil
 	})
+	const (
+		context   = "spec.mpiReplicaSpecs[Worker].template.spec.containers[0].securityContext"
+		forbidden = `pods "pi-worker-0" is forbidden: violates PodSecurity "restricted:latest": `
+	)
+	privileged := func(message string) scene {
+		return running(2, func(j *mpi.Job) {
+			for _, template := range []*corev1.PodTemplateSpec{&j.Launcher.Template, &j.Workers.Template} {
+				template.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{AllowPrivilegeEscalation: new(false), RunAsNonRoot: new(true), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+			}
+			j.Workers.Template.Spec.Containers[0].SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_PTRACE", "NET_BIND_SERVICE"}
+		}).with(refusal("Pod", "pi-worker-0", forbidden+message))
+	}
 	for name, test := range map[string]struct {
 		in   scene
 		code codes.Code
 		want []v1alpha1.FieldChange
 	}{
-		"a probe":                       {probeFailed(probed), codes.ProbeFailed, changes(pod+"containers[0].livenessProbe", "null")},
-		"two probes":                    {probeFailed(twice), codes.ProbeFailed, nil},
-		"a probe of others":             {probeFailed(func(*scene) {}), codes.ProbeFailed, nil},
-		"a command":                     {ended(func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].Command = []string{"date"} }), codes.WorkerEnded, changes(pod+"containers[0].command", "null", pod+"containers[0].args", "null")},
-		"no command":                    {ended(func(*mpi.Job) {}), codes.WorkerEnded, nil},
-		"a CPU limit":                   {throttled("500m"), codes.CPUThrottled, changes(pod+"containers[0].resources.limits.cpu", `"2"`)},
-		"a CPU limit for as many ranks": {throttled("2"), codes.CPUThrottled, nil},
-		"a deadline":                    {late, codes.DeadlineExceeded, changes("spec.runPolicy.activeDeadlineSeconds", "1200")},
+		"a probe":                         {probeFailed(probed), codes.ProbeFailed, changes(pod+"containers[0].livenessProbe", "null")},
+		"two probes":                      {probeFailed(twice), codes.ProbeFailed, nil},
+		"a probe of others":               {probeFailed(func(*scene) {}), codes.ProbeFailed, nil},
+		"a command":                       {ended(func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].Command = []string{"date"} }), codes.WorkerEnded, changes(pod+"containers[0].command", "null", pod+"containers[0].args", "null")},
+		"no command":                      {ended(func(*mpi.Job) {}), codes.WorkerEnded, nil},
+		"a CPU limit":                     {throttled("500m"), codes.CPUThrottled, changes(pod+"containers[0].resources.limits.cpu", `"2"`)},
+		"a CPU limit for as many ranks":   {throttled("2"), codes.CPUThrottled, nil},
+		"a capability":                    {privileged(`unrestricted capabilities (container "main" must not include "SYS_PTRACE" in securityContext.capabilities.add)`), codes.PodSecurityDenied, changes(context, `{"capabilities":{"add":["NET_BIND_SERVICE"],"drop":["ALL"]},"runAsNonRoot":true,"allowPrivilegeEscalation":false,"seccompProfile":{"type":"RuntimeDefault"}}`)},
+		"a field of a security context":   {privileged(`privileged (container "main" must not set securityContext.privileged=true)`), codes.PodSecurityDenied, changes(context, `{"capabilities":{"drop":["ALL"]},"runAsNonRoot":true,"allowPrivilegeEscalation":false,"seccompProfile":{"type":"RuntimeDefault"}}`)},
+		"a security context and a volume": {privileged(`privileged, hostPath volumes (volume "data")`), codes.PodSecurityDenied, nil},
+		"a deadline":                      {late, codes.DeadlineExceeded, changes("spec.runPolicy.activeDeadlineSeconds", "1200")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
