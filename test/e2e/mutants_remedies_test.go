@@ -54,10 +54,12 @@ type remedyEnd string
 
 const (
 	notCarriedOut remedyEnd = ""
-	// succeeds: the copy has succeeded, or the command has.
+	// succeeds: the copy has succeeded.
 	succeeds remedyEnd = "succeeded"
 	// getsFurther: the copy has no finding of this code, and runs, or ended otherwise.
 	getsFurther remedyEnd = "further"
+	// commandRuns: the command works. Most of them show something.
+	commandRuns remedyEnd = "ran"
 	// staysSame: the copy has the same finding, or did not start, or the command failed.
 	staysSame remedyEnd = "same"
 )
@@ -78,7 +80,7 @@ func remedyTable(all []remedyResult) string {
 	})
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "code\tmutants\tchange\tagain\tcommand\tby hand\tcarried out\tsucceeded\tfurther\tsame")
+	_, _ = fmt.Fprintln(table, "code\tmutants\tchange\tagain\tcommand\tby hand\tcarried out\tsucceeded\tfurther\tran\tsame")
 	line := func(name string, of []remedyResult) {
 		count := func(is func(remedyResult) bool) (n int) {
 			for _, r := range of {
@@ -93,7 +95,7 @@ func remedyTable(all []remedyResult) string {
 			_, _ = fmt.Fprintf(table, "\t%d", count(func(r remedyResult) bool { return r.form == form }))
 		}
 		_, _ = fmt.Fprintf(table, "\t%d", count(func(r remedyResult) bool { return r.end != notCarriedOut }))
-		for _, end := range []remedyEnd{succeeds, getsFurther, staysSame} {
+		for _, end := range []remedyEnd{succeeds, getsFurther, commandRuns, staysSame} {
 			_, _ = fmt.Fprintf(table, "\t%d", count(func(r remedyResult) bool { return r.end == end }))
 		}
 		_, _ = fmt.Fprintln(table)
@@ -151,7 +153,7 @@ func (s *mutantScore) carryOut(t *testing.T, m mutant, object client.Object, rep
 	result.form, result.remedy = formOf(remedy), remedy.Text
 	switch {
 	case result.form == byCommand && strings.HasPrefix(remedy.Action, "kubectl ") && s.runsCommands && hasCommandLine():
-		result.end = succeeds
+		result.end = commandRuns
 		if err := failingCommand(t, remedy.Action); err != nil {
 			result.end, result.why = staysSame, err.Error()
 		}
@@ -229,13 +231,15 @@ func TestRemedyTable(t *testing.T) {
 		{code: "NodeMissing", mutant: "c", form: byChange, end: getsFurther},
 		{code: "OutOfMemory", mutant: "a", form: byChange, end: staysSame, remedy: "Increase it.", why: "it has the same finding"},
 		{code: "Killed", mutant: "d", form: byHand},
+		{code: "RanksIdle", mutant: "e", form: byCommand, end: commandRuns},
 	})
 	for _, want := range []string{
-		"code         mutants  change  again  command  by hand  carried out  succeeded  further  same\n",
-		"NodeMissing  1        1       0      0        0        1            0          1        0\n",
-		"OutOfMemory  2        2       0      0        0        2            1          0        1\n",
-		"Killed       1        0       0      0        1        0            0          0        0\n",
-		"all          4        3       0      0        1        3            1          1        1\n",
+		"code         mutants  change  again  command  by hand  carried out  succeeded  further  ran  same\n",
+		"NodeMissing  1        1       0      0        0        1            0          1        0    0\n",
+		"OutOfMemory  2        2       0      0        0        2            1          0        0    1\n",
+		"Killed       1        0       0      0        1        0            0          0        0    0\n",
+		"RanksIdle    1        0       0      1        0        1            0          0        1    0\n",
+		"all          5        3       0      1        1        4            1          1        1    1\n",
 		`OutOfMemory, a: "Increase it." did not help: it has the same finding`,
 	} {
 		if !strings.Contains(got, want) {
