@@ -203,3 +203,36 @@ func TestRemediesCanBeCarriedOut(t *testing.T) {
 }
 
 func isMachineReadable(r v1alpha1.Remedy) bool { return r.Rerun || codes.IsCommand(r.Action) }
+
+// TestCarriedOutFindsWrongRemedies: the check of remedies above finds those that do not fit the job, change nothing, make it invalid, or leave what its
+// specification shows.
+func TestCarriedOutFindsWrongRemedies(t *testing.T) {
+	t.Parallel()
+	const pod = "spec.mpiReplicaSpecs[Launcher].template.spec."
+	for name, test := range map[string]struct {
+		changes []v1alpha1.FieldChange
+		job     func(*mpi.Job)
+		want    string
+	}{
+		"no such container": {changes: changes(pod+"containers[7].tty", "true"), want: "cannot be applied"},
+		"nothing":           {changes: changes("spec.slotsPerWorker", "2"), want: "cannot be applied"},
+		"an invalid value":  {changes: changes("spec.slotsPerWorker", "-1"), want: "the job is invalid"},
+		"another host": {
+			changes: changes(pod+"containers[0].command", `["mpirun", "--host", "node8", "train"]`), job: launcherRuns("mpirun", "--host", "node7", "train"), want: "same warnings",
+		},
+		"another policy": {changes: changes(pod+"dnsPolicy", "None"), job: withDNSPolicy, want: "same warnings"},
+		"a good one":     {changes: changes("spec.slotsPerWorker", "3")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := running(2)
+			if test.job != nil {
+				s = running(2, test.job)
+			}
+			wrong := carriedOut(s, []diagnose.Finding{{Code: codes.LaunchRefused, Remedies: []v1alpha1.Remedy{{Rerun: true, Changes: test.changes}}}})
+			if text := strings.Join(wrong, "\n"); (text == "") != (test.want == "") || !strings.Contains(text, test.want) {
+				t.Errorf("%q is wrong, want %q", wrong, test.want)
+			}
+		})
+	}
+}
