@@ -221,7 +221,7 @@ func TestCarriedOutFindsWrongRemedies(t *testing.T) {
 			changes: changes(pod+"containers[0].command", `["mpirun", "--host", "node8", "train"]`), job: launcherRuns("mpirun", "--host", "node7", "train"), want: "same warnings",
 		},
 		"another policy": {changes: changes(pod+"dnsPolicy", "None"), job: withDNSPolicy, want: "same warnings"},
-		"a good one":     {changes: changes("spec.slotsPerWorker", "1")},
+		"a good one":     {changes: changes("env.OMP_NUM_THREADS", "1")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
