@@ -154,7 +154,13 @@ func TestChangedFields(t *testing.T) {
 		"a capability":                    {privileged(`unrestricted capabilities (container "main" must not include "SYS_PTRACE" in securityContext.capabilities.add)`), codes.PodSecurityDenied, changes(context, `{"capabilities":{"add":["NET_BIND_SERVICE"],"drop":["ALL"]},"runAsNonRoot":true,"allowPrivilegeEscalation":false,"seccompProfile":{"type":"RuntimeDefault"}}`)},
 		"a field of a security context":   {privileged(`privileged (container "main" must not set securityContext.privileged=true)`), codes.PodSecurityDenied, changes(context, `{"capabilities":{"drop":["ALL"]},"runAsNonRoot":true,"allowPrivilegeEscalation":false,"seccompProfile":{"type":"RuntimeDefault"}}`)},
 		"a security context and a volume": {privileged(`privileged, hostPath volumes (volume "data")`), codes.PodSecurityDenied, nil},
-		"a deadline":                      {late, codes.DeadlineExceeded, changes("spec.runPolicy.activeDeadlineSeconds", "1200")},
+		"an interface of the environment": {failed(14, "[pi-worker-1:00031] *** MPI_ERR_INTERN: internal error").with(launcherLeft(agentapi.Summary{
+			Code: agentapi.RankFailed, ExitCode: new(int32(14)), Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 14, Program: "ranks"}},
+			NoInterface: &agentapi.InterfaceSetting{Name: "btl_tcp_if_include", Value: "ib0", Has: []string{"lo", "eth0"}},
+		}, 14), func(s *scene) {
+			s.job.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OMPI_MCA_btl_tcp_if_include", Value: "ib0"}}
+		}), codes.NoTransport, changes("env.OMPI_MCA_btl_tcp_if_include", "")},
+		"a deadline": {late, codes.DeadlineExceeded, changes("spec.runPolicy.activeDeadlineSeconds", "1200")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"opendatahub.io/mpijob/internal/agentapi"
@@ -58,9 +59,21 @@ func interfaceNotSelected(p *input) []Finding {
 	if setting.Name == strings.ToLower(setting.Name) {
 		where = fmt.Sprintf("mpirun --mca %s, or env: OMPI_MCA_%[1]s", setting.Name)
 	}
-	return []Finding{p.findAs(codes.InterfaceNotSelected, []facts.Pod{*launcher}, map[string]string{
+	entry := codes.InterfaceNotSelected
+	if names := slices.DeleteFunc([]string{setting.Name, "OMPI_MCA_" + setting.Name, "PRTE_MCA_" + setting.Name}, p.isUnset); len(names) > 0 && p.commandWith(interfaceOptions, "") == "" {
+		// An option of the command replaces a variable.
+		entry.Remedies = slices.Clone(entry.Remedies)
+		entry.Remedies[0].Changes = codes.RemoveSettings(names...).Changes
+	}
+	return []Finding{p.findAs(entry, []facts.Pod{*launcher}, map[string]string{
 		"setting": setting.Name, "settingText": where, "value": setting.Value, "interfaces": strings.Join(setting.Has, ", "),
 	}, line)}
+}
+
+// isUnset reports whether no pod template sets a variable.
+func (p *input) isUnset(name string) bool {
+	roles, _ := p.setters(name)
+	return len(roles) == 0
 }
 
 // failedByItself reports whether the program failed because of something else than a connection: its first error is about another
