@@ -155,6 +155,7 @@ var forUsers = map[codes.Code]string{
 	codes.JobInvalid:            "only the user knows the value that was meant",
 	codes.LockedMemoryLimit:     "an administrator sets the limit on the nodes",
 	codes.MPINotAwaited:         "the script has to be changed by its author",
+	codes.QueueNeedsRequests:    "only the user knows what the program needs",
 	codes.RemoteCommandFailed:   "the image has to be built again",
 	codes.SecurityContextDenied: "which fields it needs depends on the image",
 	codes.SidecarRunning:        "what adds the container is unknown",
