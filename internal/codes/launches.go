@@ -16,7 +16,7 @@ var (
 		v1alpha1.Remedy{Text: "Remove the mapping. MPI then fills the slots of all workers.", Action: "mpirun -np {ranks} <program>", Rerun: true, Changes: changeCommand},
 		v1alpha1.Remedy{Text: "Or allow as many ranks on each host as workers have slots.", Action: "mpirun --map-by ppr:{perWorker}:node <program>"},
 	)
-	HostNotInJob = refusedLaunch("the command names {host|a host} that is not in the job's hostfile.",
+	HostNotInJob = refusedLaunch("the command names {host|a host} that is not in the job's hostfile, whose hosts are {jobHosts}.",
 		v1alpha1.Remedy{Text: "Remove --host, --hostfile and other host settings from the command and the image.", Action: "mpirun <program>", Rerun: true, Changes: changeCommand},
 		v1alpha1.Remedy{Text: "If the command needs a hostfile, use the job's. Host names must be spelled as there.", Action: "mpirun --hostfile /etc/mpi/hostfile"},
 	)

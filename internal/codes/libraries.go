@@ -2,25 +2,39 @@ package codes
 
 import "opendatahub.io/mpijob/api/v1alpha1"
 
-// OtherMPI is the definition of HostfileIgnored for an image whose MPI is not the one that the job or its runtime names.
-var OtherMPI = Entry{
-	Code: HostfileIgnored, Phase: v1alpha1.PhaseFailed, Severity: v1alpha1.SeverityError,
-	Summary: "The image has {found}, and the job is set up for {expected}: MPI read no list of hosts, and all ranks ran on the launcher.",
-	Remedies: []v1alpha1.Remedy{
+// nameMPI and chooseRuntime are what to do about an image whose MPI is not the one that the job, or its runtime, names.
+var (
+	nameMPI = []v1alpha1.Remedy{
 		{Text: "Name the MPI of the image.", Action: "spec.mpiImplementation: {value}", Rerun: true, Changes: set("spec.mpiImplementation", "{value}")},
 		{Text: "Or use an image with {expected}.", Action: BothImages},
-	},
-}
-
-// OtherMPIThanRuntime is OtherMPI for a job whose runtime names the MPI.
-var OtherMPIThanRuntime = Entry{
-	Code: HostfileIgnored, Phase: v1alpha1.PhaseFailed, Severity: v1alpha1.SeverityError,
-	Summary: "The image has {found}, and the job's runtime is for {expected}: MPI read no list of hosts, and all ranks ran on the launcher.",
-	Remedies: []v1alpha1.Remedy{
-		{Text: "Use a runtime for the MPI of the image.", Action: "spec.runtimeRef.name, one of: kubectl odh mpijob runtimes list -n {namespace}"},
+	}
+	chooseRuntime = []v1alpha1.Remedy{
+		{Text: "Use a runtime for the MPI of the image, such as {runtime|another one}, if it is installed: see kubectl odh mpijob runtimes list.", Action: "spec.runtimeRef.name: {runtime|NAME}"},
 		{Text: "Or use an image with {expected}.", Action: "spec.trainer.image"},
-	},
-}
+	}
+)
+
+// OtherMPI is the definition of HostfileIgnored for an image whose MPI is not the one that the job names, and OtherMPIRefused that for one whose
+// launcher failed before a rank ran.
+var (
+	OtherMPI = Entry{
+		Code: HostfileIgnored, Phase: v1alpha1.PhaseFailed, Severity: v1alpha1.SeverityError,
+		Summary:  "The image has {found}, and the job is set up for {expected}: MPI read no list of hosts, and all ranks ran on the launcher.",
+		Remedies: nameMPI,
+	}
+	OtherMPIRefused = refusedLaunch("the image has {found}, but the job is set up for {expected}.", nameMPI...)
+)
+
+// OtherMPIThanRuntime and OtherMPIRefusedByRuntime are these for a job whose runtime names the MPI. They may also use runtime, the shipped one for
+// the MPI of the image.
+var (
+	OtherMPIThanRuntime = Entry{
+		Code: HostfileIgnored, Phase: v1alpha1.PhaseFailed, Severity: v1alpha1.SeverityError,
+		Summary:  "The image has {found}, and the job's runtime is for {expected}: MPI read no list of hosts, and all ranks ran on the launcher.",
+		Remedies: chooseRuntime,
+	}
+	OtherMPIRefusedByRuntime = refusedLaunch("the image has {found}, but the job's runtime is for {expected}.", chooseRuntime...)
+)
 
 // bindingSettings are the variables that bind ranks to cores, or map them to cores.
 var bindingSettings = []string{

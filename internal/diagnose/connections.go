@@ -73,7 +73,7 @@ func unreached(p *input) []Finding {
 		return nil
 	}
 	batch := len(batchLauncher(p)) > 0
-	var found []Finding
+	var found, foreign []Finding
 	for _, trouble := range s.Hosts {
 		if trouble.Code == agentapi.ConnectionLost || p.stillWaiting(trouble, s) {
 			continue
@@ -82,13 +82,34 @@ func unreached(p *input) []Finding {
 			// It is an argument of the batch system's own launcher, which the agent got in place of a host.
 			continue
 		}
+		if p.namesForeignHost(trouble.Host) {
+			// A job may get hosts with higher numbers, for which the agent waits.
+			trouble.Code, trouble.Message = agentapi.UnknownHost, "it is none of the job's hosts, which are "+p.Job.HostRange()
+			if strings.HasPrefix(trouble.Host, strings.TrimSuffix(p.Job.WorkerName(0), "0")) {
+				trouble.Message += "; workers are numbered from 0"
+			}
+			foreign = append(foreign, p.hostTrouble(trouble, s))
+			continue
+		}
 		found = append(found, p.hostTrouble(trouble, s))
+	}
+	if len(foreign) > 0 {
+		// MPI gives up because of them, whatever it still waits for.
+		return foreign
 	}
 	if len(s.Hosts) == 0 && (s.Code == agentapi.Unreachable || s.Code == agentapi.KeyRefused || s.Code == agentapi.HostKeyMismatch) {
 		found = append(found, p.hostTrouble(agentapi.HostTrouble{Code: s.Code, Message: s.Message}, s))
 	}
 	return found
 }
+
+// namesForeignHost reports whether the launcher's command names a host that is none of the job's.
+func (p *input) namesForeignHost(host string) bool {
+	return host != "" && !p.Job.IsHost(host) && slices.Contains(wordsOfHosts.Split(p.LauncherCommand(), -1), host)
+}
+
+// wordsOfHosts separates the hosts of a list, and their slots, from each other and from the options before them.
+var wordsOfHosts = regexp.MustCompile(`[\s,:="']+`)
 
 // stillWaiting reports whether a host was yet waited for when mpirun gave up, because of something else, or when the job's
 // deadline was over.

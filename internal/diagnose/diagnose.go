@@ -33,7 +33,7 @@ var (
 		crashes, initializers, waitingInitializers, initContainers, workersDeleted, launcherDeleted, endedWorkers,
 	}
 	// programs are what agents and logs show of MPI and of the program, the more specific first.
-	programs = []check{batchLauncher, unreached, hostfileIgnored, interfaceNotSelected, transportless, symptoms, mixedMPI, sharedGPUs, rdmaNotUsed, clocks, deadline}
+	programs = []check{otherMPI, batchLauncher, unreached, hostfileIgnored, interfaceNotSelected, transportless, symptoms, mixedMPI, sharedGPUs, rdmaNotUsed, clocks, deadline}
 	// ends are how processes ended, which does not explain why, and what follows from that.
 	ends = []check{firstEnds, summings, lastEnds, nothingStarted, sidecars, failedSidecars}
 	// waits are what a job without another cause waits for.

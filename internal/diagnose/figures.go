@@ -33,6 +33,7 @@ func (p *input) figures(pods []facts.Pod) map[string]string {
 		"logPod": log, "worker": p.firstWorker(), "hostPod": p.firstWorker(), "selector": p.selector(), "launcherPods": p.launcherPods(), "kindLower": strings.ToLower(p.Job.Kind), "jobKinds": p.jobKinds(),
 		"workerTemplate": p.field(mpi.RoleWorker), "launcherTemplate": p.field(mpi.RoleLauncher), "slotsField": fieldText(p.Job.Fields.Slots, "slots of a worker"), "workersField": fieldText(p.Job.Fields.WorkerCount, "number of workers"),
 		"mpiField":      p.mpiField(),
+		"jobHosts":      p.Job.HostRange(),
 		"deadlineField": fieldText(p.Job.Fields.Deadline, "activeDeadlineSeconds"),
 		"namespace":     p.Job.Namespace, "job": p.Job.Name, "kind": p.Job.Kind, "service": p.Job.ServiceName(), "report": p.Job.ReportName(), "secret": p.Job.SecretName(),
 		"pod": name, "role": string(role), "field": p.field(role), "reference": p.field(role) + ".spec", "who": "A pod", "image": facts.Image(p.Template(role)), "launcherImage": facts.Image(p.Template(mpi.RoleLauncher)),

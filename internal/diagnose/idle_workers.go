@@ -32,10 +32,7 @@ func hostfileIgnored(p *input) []Finding {
 	}
 	other := implementation.OtherThan(p.Job.Implementation, s.MPIVersions)
 	if other != "" {
-		entry, figures["found"], figures["expected"], figures["value"] = codes.OtherMPI, s.MPIVersions[0], implementation.NameOf(p.Job.Implementation), string(other)
-		if p.Job.Kind == mpi.KindTrainJob {
-			entry = codes.OtherMPIThanRuntime
-		}
+		entry, figures = p.otherMPIEntry(other, s.MPIVersions[0])
 	}
 	f := p.findAs(entry, []facts.Pod{*launcher}, figures)
 	f.Evidence = []string{fmt.Sprintf("Launcher's agent: %d of %d workers used, %d of %d slots; %d ranks ran in the launcher's pod.",

@@ -31,6 +31,9 @@ func (p *input) order(found []Finding) []Finding {
 		kept = append(kept, f)
 	}
 	kept = kept[:min(len(kept), MaxFindings)]
+	if len(kept) > 0 {
+		p.considerWarnings(&kept[0])
+	}
 	for i := range kept {
 		if i == 0 && p.Failed() {
 			kept[i].Severity = v1alpha1.SeverityError

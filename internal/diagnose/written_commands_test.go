@@ -18,6 +18,22 @@ func TestFoldedScript(t *testing.T) {
 	})
 }
 
+// TestWarnedAtCreation: what the job was warned about when it was created is the cause of what follows from it, and the first remedy.
+func TestWarnedAtCreation(t *testing.T) {
+	none := launcherLeft(agentapi.Summary{ExitCode: new(int32(0)), HostsExpected: 2, HostsIdle: 2}, 0)
+	check(t, map[string]expect{
+		"warned-script-in-many-words":  {codes.WorkersIdle, reportedSuccess("", "bash", "-c", "mpirun", "-n", "2", "pi").with(none)},
+		"warned-python-without-mpirun": {codes.WorkersIdle, reportedSuccess("", "python3", "train.py").with(none)},
+		"warned-own-master-address": {codes.ApplicationFailed, failed(1, "torch.distributed.DistNetworkError: The client socket has timed out after 600s while trying to connect to (127.0.0.1, 29500).", func(j *mpi.Job) {
+			j.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MASTER_ADDR", Value: "127.0.0.1"}}
+		})},
+		// The error has nothing to do with the address.
+		"warned-of-something-else": {codes.ApplicationFailed, failed(1, "ValueError: no data", func(j *mpi.Job) {
+			j.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MASTER_ADDR", Value: "127.0.0.1"}}
+		})},
+	})
+}
+
 // TestFirstContainerIsAnother: the containers of a worker are named where the first one is not that of the program.
 func TestFirstContainerIsAnother(t *testing.T) {
 	const log = ruler + "The value of the MCA parameter \"plm_rsh_agent\" was set to a path\nthat could not be found:\n\n  plm_rsh_agent: ssh : rsh\n\nPlease either unset the parameter, or check that the path is correct" + ruler

@@ -76,9 +76,9 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 	if startsMPI.MatchString(text) {
 		warnings = append(warnings, warnValues(text, at)...)
 	}
-	if name := j.strangeHost(text); name != "" && startsMPI.MatchString(text) {
+	if name := j.foreignHost(text); name != "" && startsMPI.MatchString(text) {
 		warnings = append(warnings, fmt.Sprintf("%s: host %q is none of this job, whose hosts are %s; remove the flag, since MPI reads the job's hostfile by itself",
-			at, phrase.Cut(name, maxShownName), j.hostRange()))
+			at, phrase.Cut(name, maxShownName), j.HostRange()))
 	}
 	return warnings
 }
@@ -186,16 +186,16 @@ func JoinedOptions(words []string) (joined string, meant []string) {
 	return joined, meant
 }
 
-// strangeHost returns a host that a command names for its ranks and that is none of the job's; "" if there is none. Names that a
+// foreignHost returns a host that a command names for its ranks and that is none of the job's; "" if there is none. Names that a
 // shell puts together are unknown.
-func (j Job) strangeHost(command string) string {
+func (j Job) foreignHost(command string) string {
 	for _, found := range hostFlag.FindAllStringSubmatch(command, -1) {
 		for host := range strings.SplitSeq(found[1], ",") {
 			name, slots, has := strings.Cut(host, ":")
 			if _, err := strconv.Atoi(slots); name == "" || strings.ContainsAny(name, "$`*+{}()") || has && err != nil || name == "localhost" {
 				continue
 			}
-			if !j.isHost(name) {
+			if !j.IsHost(name) {
 				return name
 			}
 		}
@@ -203,8 +203,8 @@ func (j Job) strangeHost(command string) string {
 	return ""
 }
 
-// isHost reports whether a name, with or without the end of its domain, is that of a pod that runs ranks.
-func (j Job) isHost(name string) bool {
+// IsHost reports whether a name, with or without the end of its domain, is that of a pod that runs ranks.
+func (j Job) IsHost(name string) bool {
 	pod, _, _ := strings.Cut(name, ".")
 	matches := func(pod string) bool {
 		of := j.HostName(pod, "")
@@ -217,8 +217,8 @@ func (j Job) isHost(name string) bool {
 	return err == nil && index >= 0 && index < int(j.Workers.Count) && j.WorkerName(index) == pod && matches(pod)
 }
 
-// hostRange names the first and the last host of the job.
-func (j Job) hostRange() string {
+// HostRange names the first and the last host of the job, which are numbered from 0.
+func (j Job) HostRange() string {
 	first, last := j.HostName(j.WorkerName(0), ""), j.HostName(j.WorkerName(int(max(j.Workers.Count, 1))-1), "")
 	if j.Launcher.RunsRanks {
 		first = j.HostName(j.LauncherName(), "")

@@ -64,6 +64,15 @@ func (h Hosts) MayGet(host string) bool {
 	})
 }
 
+// FullName returns the name by which the DNS has a host: that of the hostfile for the first label of one of the job's names, such as
+// pi-worker-1, which only the pods of some other operators can resolve. Other names are returned as they are.
+func (h Hosts) FullName(host string) string {
+	if i := slices.Index(h.Names, host); i >= 0 {
+		return h.Full[i]
+	}
+	return host
+}
+
 func withoutNumber(name string) string { return strings.TrimRight(name, "0123456789") }
 
 // Short is a host's name without its domain.

@@ -20,6 +20,13 @@ func TestMayGet(t *testing.T) {
 	if want := []string{"pi-worker-0.pi.ns.svc", "pi-worker-1.pi.ns.svc"}; !slices.Equal(job.Full, want) {
 		t.Errorf("the full names are %q, want %q", job.Full, want)
 	}
+	for host, want := range map[string]string{
+		"pi-worker-1": "pi-worker-1.pi.ns.svc", "pi-worker-1.pi": "pi-worker-1.pi", "pi-worker-2": "pi-worker-2", "10.0.0.1": "10.0.0.1",
+	} {
+		if got := job.FullName(host); got != want {
+			t.Errorf("%s: the full name is %s, want %s", host, got, want)
+		}
+	}
 	for host, want := range map[string]bool{
 		"pi-worker-1":            true,
 		"pi-worker-7.pi.ns.svc":  true,

@@ -69,6 +69,7 @@ func (t target) run(stdin *os.File, stdout, stderr io.Writer) (int, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	t.host = hostfile.Read(agentapi.Hostfile).FullName(t.host)
 	known := records.Record{Host: t.host, Port: t.port, Process: os.Getpid(), Container: process.ContainerRun(), Ancestors: process.Ancestors(os.Getpid()), Since: time.Now()}
 	names := resolve.New(resolve.Conf)
 	client, err := t.connect(ctx, identity, names, &known, stderr)
