@@ -166,6 +166,7 @@ const (
 	FigureConstant     Code = "FigureConstant"
 	MPINotAwaited      Code = "MPINotAwaited"
 	WorkersIdle        Code = "WorkersIdle"
+	ResultsNotKept     Code = "ResultsNotKept"
 	NoOutput           Code = "NoOutput"
 	Unknown            Code = "Unknown"
 )

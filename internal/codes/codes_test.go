@@ -86,7 +86,7 @@ func TestEveryCodeIsUsed(t *testing.T) {
 var known = strings.Fields(`
 	namespace child childOf stall function holder holderPlace boundPods boundRanks cores nodeText usable job kind kindLower jobKinds service secret report role field reference image
 	workers perWorker ranks slots alone limit limitText slotsField workersField workerTemplate deadlineField gangField
-	runtime jobHosts who whoLower pod logPod worker hostPod launcherPods selector node onNode host hosts hostText
+	runtime jobHosts templateName otherTemplate rankLower who whoLower pod logPod worker hostPod launcherPods selector node onNode host hosts hostText
 	rank rankText rankWho ranksText code codeText errorText placeText probe program where library file uid size gpus gpuText totalText
 	idle message said reason hookText workerImage key state known since others folder seconds portText cause advice action deadline
 	workersText hostsText slotsText launcherImage asked largest largestText policy address mounted programTemplate module variable volume othersEnded gates scheduler at first firstAction second secondAction sidecarAction missing claimText claims container times exit imageNow why

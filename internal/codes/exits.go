@@ -76,6 +76,15 @@ var exits = []Entry{
 		},
 	},
 	{
+		Code: ResultsNotKept, Phase: v1alpha1.PhaseSucceeded, Severity: v1alpha1.SeverityWarning,
+		Summary: "The job succeeded, but its result may be lost: the program reports to have written {file}, which is on no volume that stays when the pod is deleted.",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Save it to a claim. This runs the job again with one, in which each job has a folder of its own, at the path in OUTPUT_DIR.", Action: "kubectl odh mpijob clone {job} -n {namespace} --output-dir CLAIM:/results"},
+			{Text: "Or mount a claim at {folder|the folder of the file} in the pods of the ranks.", Action: "{programTemplate}.spec.volumes"},
+			{Text: "Or upload it to a bucket before the program ends."},
+		},
+	},
+	{
 		Code: MPINotAwaited, Phase: v1alpha1.PhaseSucceeded, Severity: v1alpha1.SeverityWarning,
 		Summary: "The launcher's command ended while {program} was still running in the background: the job counts as succeeded, but its ranks were ended with the pod.",
 		Remedies: []v1alpha1.Remedy{

@@ -406,9 +406,13 @@ var (
 	ArgumentsInOneWord = []v1alpha1.Remedy{
 		{Text: "Write each argument as an element of the list: {option} is one argument, with the blanks in it.", Action: "{words}"},
 	}
+	// MountedElsewhere are those for a file on a volume that the pods of the program do not mount. They may also use templateName and otherTemplate.
+	MountedElsewhere = []v1alpha1.Remedy{
+		{Text: "Mount volume {volume}{mounted} at {folder} in the pod template of {templateName} as well: only that of {otherTemplate} does, and {rankLower|the program} ran in a pod of {templateName}.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
+	}
 	// MissingKey are those for such a file on a ConfigMap or Secret. They may also use object, its kind and name, and key.
 	MissingKey = []v1alpha1.Remedy{
-		{Text: "Check the keys of {mounted}, which are the files in {folder}: {key} is none of them, or the list items of the volume leaves it out.", Action: "kubectl -n {namespace} describe {object}"},
+		{Text: "Check the keys of {mounted}, which are the files in {folder}: the pod had no {key} there, so that it is none of them, or the list items of the volume leaves it out.", Action: "kubectl -n {namespace} describe {object}"},
 		{Text: "If the file is in the image, mount the volume at another folder: it hides everything that the image has below {folder}.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
 	}
 	// RefusedConnection are those for a connection that was refused: what the address names was reached. They may also use host.

@@ -84,10 +84,7 @@ func unreached(p *input) []Finding {
 		}
 		if p.namesForeignHost(trouble.Host) {
 			// A job may get hosts with higher numbers, for which the agent waits.
-			trouble.Code, trouble.Message = agentapi.UnknownHost, "it is none of the job's hosts, which are "+p.Job.HostRange()
-			if strings.HasPrefix(trouble.Host, strings.TrimSuffix(p.Job.WorkerName(0), "0")) {
-				trouble.Message += "; workers are numbered from 0"
-			}
+			trouble.Code, trouble.Message = agentapi.UnknownHost, p.foreignHostText(trouble.Host)
 			foreign = append(foreign, p.hostTrouble(trouble, s))
 			continue
 		}
@@ -106,6 +103,15 @@ func unreached(p *input) []Finding {
 // namesForeignHost reports whether the launcher's command names a host that is none of the job's.
 func (p *input) namesForeignHost(host string) bool {
 	return host != "" && !p.Job.IsHost(host) && slices.Contains(wordsOfHosts.Split(p.LauncherCommand(), -1), host)
+}
+
+// foreignHostText describes a host that is none of the job's.
+func (p *input) foreignHostText(host string) string {
+	text := "it is none of the job's hosts, which are " + p.Job.HostRange()
+	if strings.HasPrefix(host, strings.TrimSuffix(p.Job.WorkerName(0), "0")) {
+		text += "; workers are numbered from 0"
+	}
+	return text
 }
 
 // wordsOfHosts separates the hosts of a list, and their slots, from each other and from the options before them.
@@ -221,6 +227,11 @@ func waitingForHosts(p *input) []Finding {
 		}
 		if seconds, err := strconv.Atoi(said[3]); err != nil || seconds < patience {
 			return nil
+		}
+		if hosts := strings.Split(said[4], ", "); slices.ContainsFunc(hosts, p.namesForeignHost) {
+			host := hosts[slices.IndexFunc(hosts, p.namesForeignHost)]
+			figures := map[string]string{"host": host, "message": facts.Sentence(p.foreignHostText(host))}
+			return []Finding{p.find(codes.UnknownHost, []facts.Pod{*launcher}, figures, facts.LogLine(*launcher, line))}
 		}
 		figures := map[string]string{"hosts": fmt.Sprintf("%s of its %s workers yet, such as %s", said[1], said[2], said[4]), "message": facts.Sentence(said[5])}
 		f := p.findAs(p.withOwnDNS(codes.Lookup(codes.WorkerUnreachable), said[5], figures), []facts.Pod{*launcher}, figures)

@@ -44,7 +44,7 @@ var (
 	warnings = []check{memoryGrowing, trainingDiverged, figureConstant, deadlineNear, queueLimitNear, nodesCordoned, throttling, coresShared, gpusIdle}
 	// queuedChecks and succeededChecks are those of jobs in these phases.
 	queuedChecks    = []check{queued, shortOfQuota}
-	succeededChecks = []check{hostfileIgnored, mixedMPI, notAwaited, againstExitCode, rdmaNotUsed, rdmaFallback, throttled, coresWereShared, workersIdle, trainingDiverged}
+	succeededChecks = []check{hostfileIgnored, mixedMPI, notAwaited, againstExitCode, rdmaNotUsed, rdmaFallback, throttled, coresWereShared, workersIdle, trainingDiverged, resultsNotKept}
 )
 
 // Job returns the findings of a job: the cause first, then its consequences and other observations. A healthy job has

@@ -6,7 +6,9 @@ import (
 
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
 )
 
 // Texts of launchers of MPI that failed in a job which is set up for another MPI.
@@ -85,6 +87,11 @@ func TestForeignHostOfTheCommand(t *testing.T) {
 		"agent-host-of-the-command": {codes.UnknownHost, failed(1, unreliable, launcherRuns("mpirun", "--host", "pi-worker-1:2,pi-worker-4:2", "pi")).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.Unreachable, ExitCode: new(int32(1)), HostsExpected: 4, Hosts: troubles,
 		}, 1))},
+		"agent-waits-for-host-of-the-command": {codes.UnknownHost, running(4, launcherRuns("mpirun", "--host", "pi-worker-1,pi-worker-4", "pi")).with(func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{"pi-launcher-0": {LastAt: mpitest.Now, Lines: []string{
+				"mpi-agent: waiting for 2 of 4 hosts for 90 s; pi-worker-1, pi-worker-4: " + nameless,
+			}}}
+		})},
 		// The job was scaled down.
 		"agent-host-of-no-command": {codes.WorkerUnreachable, failed(1, unreliable, launcherRuns("mpirun", "pi")).with(launcherLeft(agentapi.Summary{
 			Code: agentapi.Unreachable, ExitCode: new(int32(1)), HostsExpected: 4, Hosts: troubles[:1],

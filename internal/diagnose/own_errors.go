@@ -41,13 +41,12 @@ var (
 // ownError returns the definition of a program's error with the remedies for what it reported, and adds figures for them. If MPI
 // has started no rank as far as is known, it is not said that it ended others.
 func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Entry {
-	figures["programTemplate"] = p.field(mpi.RoleLauncher)
+	role := mpi.RoleLauncher
 	if p.startedRanks(figures) {
 		figures["othersEnded"] = " MPI then ended all other ranks."
-		if !p.Job.Launcher.RunsRanks {
-			figures["programTemplate"] = p.field(mpi.RoleWorker)
-		}
+		role = p.roleOfRank(figures["rank"])
 	}
+	figures["programTemplate"], figures["programRole"] = p.field(role), string(role)
 	// The text is cut for a summary.
 	kind := codes.OwnErrorIn(cmp.Or(figures["wholeError"], figures["errorText"]), figures["ownSource"])
 	if figures["said"] != "" {
@@ -438,6 +437,9 @@ func (p *input) missingFile(figures map[string]string) []v1alpha1.Remedy {
 		figures["folder"] = path.Dir(file)
 		return codes.FolderOnlyInLauncher
 	}
+	if known := p.mountedElsewhere(figures); known != nil {
+		return known
+	}
 	if known := p.missingOnVolume(figures); known != nil {
 		return known
 	}
@@ -491,8 +493,62 @@ func (p *input) notPermitted(figures map[string]string) []v1alpha1.Remedy {
 // notExecutedCode is how a shell ends that may not execute a file (POSIX).
 const notExecutedCode = "exit code 126"
 
+// roleOfRank returns the role of the pod in which a rank runs; that of the first ranks if it is not known.
+func (p *input) roleOfRank(rank string) mpi.Role {
+	if number, err := strconv.ParseInt(rank, 10, 32); err == nil {
+		if role, _, known := p.PlaceOf(int32(number)); known {
+			return role
+		}
+	}
+	if p.Job.Launcher.RunsRanks {
+		return mpi.RoleLauncher
+	}
+	return mpi.RoleWorker
+}
+
+// mountedElsewhere returns the remedies for a file in a folder at which only the pods of the other role than the program's mount a volume, and adds
+// figures for them; nil if it is in no such folder.
+func (p *input) mountedElsewhere(figures map[string]string) []v1alpha1.Remedy {
+	file, role := figures["file"], p.programRole(figures)
+	if !path.IsAbs(file) || p.Job.Workers.Count == 0 || facts.MountOf(p.Template(role), file) != nil {
+		return nil
+	}
+	other := mpi.RoleWorker
+	if role == mpi.RoleWorker {
+		if other = mpi.RoleLauncher; !p.Job.Launcher.RunsRanks {
+			// The kind of the error has remedies for that.
+			return nil
+		}
+	}
+	spec := p.Template(other)
+	mount := facts.MountOf(spec, file)
+	if mount == nil {
+		return nil
+	}
+	figures["volume"], figures["mounted"], figures["folder"] = mount.Name, asAside(facts.SourceOf(spec, mount.Name)), path.Clean(mount.MountPath)
+	if figures["rank"] != "" {
+		figures["rankLower"] = "rank " + figures["rank"]
+	}
+	figures["templateName"], figures["otherTemplate"] = p.templateName(role), p.templateName(other)
+	return codes.MountedElsewhere
+}
+
+// templateName returns how users call the pod template of a role in a job of this kind.
+func (p *input) templateName(role mpi.Role) string {
+	switch {
+	case p.Job.Kind != mpi.KindTrainJob:
+		return "the " + string(role)
+	case role == mpi.RoleWorker:
+		return "the replicated job node"
+	}
+	return "the replicated job launcher"
+}
+
 // programRole returns the role of the pods in which a program has run, by the figures of its error.
 func (p *input) programRole(figures map[string]string) mpi.Role {
+	if role := mpi.Role(figures["programRole"]); role != "" {
+		return role
+	}
 	if figures["programTemplate"] == p.field(mpi.RoleWorker) {
 		return mpi.RoleWorker
 	}

@@ -520,7 +520,7 @@ func TestOwnCauses(t *testing.T) {
 		}}), "Write /conf/log.txt elsewhere: it is on volume conf (ConfigMap settings)"},
 		"a file that a ConfigMap lacks": {"FileNotFoundError: [Errno 2] No such file or directory: '/conf/settings.json'", mounted(corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
 			LocalObjectReference: corev1.LocalObjectReference{Name: "settings"},
-		}}), "Check the keys of ConfigMap settings, which are the files in /conf: settings.json is none of them"},
+		}}), "Check the keys of ConfigMap settings, which are the files in /conf: the pod had no settings.json there"},
 		"a file that a claim lacks": {"FileNotFoundError: [Errno 2] No such file or directory: '/conf/a/settings.json'", mounted(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{
 			ClaimName: "data",
 		}}), "Check the path of /conf/a/settings.json: it is on volume conf (claim data), which is mounted at /conf."},

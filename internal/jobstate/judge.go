@@ -96,7 +96,11 @@ func Judge(j mpi.Job, o Observed) Outcome {
 // suspendedWithout returns the values of the message of a job that is suspended in no queue. One that names a queue waits for Kueue.
 func suspendedWithout(j mpi.Job) map[string]string {
 	if j.Queue == "" {
-		return nil
+		suspend := "spec.runPolicy.suspend"
+		if j.Kind == mpi.KindTrainJob {
+			suspend = "spec.suspend"
+		}
+		return map[string]string{"message": fmt.Sprintf("Suspended by its own field %s, and no queue will resume it: it has no pods until it is resumed by kubectl odh mpijob resume %s -n %s.", suspend, j.Name, j.Namespace)}
 	}
 	return map[string]string{"message": fmt.Sprintf("Suspended. The job names queue %s, but Kueue, which would resume it, was not found on the cluster.", j.Queue)}
 }

@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"fmt"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// aboveLimit is what the API server says of a request above the limit of the same container (k8s.io/kubernetes/pkg/apis/core/validation).
+var aboveLimit = regexp.MustCompile(`(?:"([^"]+)": )?must be less than or equal to (\S+) limit of (\S+)`)
+
+// nameDefaultLimits adds to errors about requests above a limit that the pod's template does not have where that limit comes from: the default of a
+// LimitRange.
+func nameDefaultLimits(errs field.ErrorList, template corev1.PodTemplateSpec, ranges []corev1.LimitRange) {
+	for _, err := range errs {
+		found := aboveLimit.FindStringSubmatch(err.Detail)
+		if found == nil {
+			continue
+		}
+		name := corev1.ResourceName(found[2])
+		limit, invalid := resource.ParseQuantity(found[3])
+		if invalid != nil || setsLimit(template, name, limit) {
+			continue
+		}
+		if text := defaultLimitText(name, limit, found[1], ranges); text != "" {
+			err.Detail += text
+		}
+	}
+}
+
+// setsLimit reports whether a container of a template has a limit itself.
+func setsLimit(template corev1.PodTemplateSpec, name corev1.ResourceName, limit resource.Quantity) bool {
+	for _, container := range template.Spec.Containers {
+		if own, set := container.Resources.Limits[name]; set && own.Cmp(limit) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// defaultLimitText names the LimitRange whose default a limit is, and what to do about a request above it; "" if it is of none.
+func defaultLimitText(name corev1.ResourceName, limit resource.Quantity, request string, ranges []corev1.LimitRange) string {
+	for _, of := range ranges {
+		for _, item := range of.Spec.Limits {
+			byDefault, set := item.Default[name]
+			if item.Type != corev1.LimitTypeContainer || !set || byDefault.Cmp(limit) != 0 {
+				continue
+			}
+			text := fmt.Sprintf(", which is the default of LimitRange %s for containers without a limit", of.Name)
+			most, bounded := item.Max[name]
+			wanted, invalid := resource.ParseQuantity(request)
+			switch {
+			case !bounded:
+				return text + fmt.Sprintf("; set the limit of %s, too, or request at most %s", name, limit.String())
+			case invalid == nil && wanted.Cmp(most) > 0:
+				return text + fmt.Sprintf("; it allows at most %s for each container: request at most that, or ask its administrator to raise it", most.String())
+			}
+			return text + fmt.Sprintf("; set the limit of %s, too, to at most %s", name, most.String())
+		}
+	}
+	return ""
+}

@@ -1,0 +1,89 @@
+package diagnose
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/diagnose/loglines"
+	"opendatahub.io/mpijob/internal/phrase"
+)
+
+var (
+	// reportsWrite is how programs report that they have written a file, and resultFile such a file that looks like a result: a model, a checkpoint,
+	// an array or a table.
+	reportsWrite = regexp.MustCompile(`(?i)\b(?:saved?|saving|wrote|written|writing|stored|dumped|exported|checkpoint(?:ed)?)\b`)
+	resultFile   = regexp.MustCompile(`(?:^|[\s"'(=:])(/[\w.+@%=-]+(?:/[\w.+@%=-]+)*(?:\.(?:pt|pth|ckpt|safetensors|onnx|h5|hdf5|npy|npz|pkl|joblib|parquet|csv|model|bin|keras|vtu|vtk)|/saved_model|/checkpoint[-_]?\d*))(?:$|[\s"'),;:.])`)
+	// notResult are files that programs write for themselves.
+	notResult = regexp.MustCompile(`/(?:\.?cache|__pycache__|ompi[.-]|torch_extensions|matplotlib)|^/(?:proc|sys|dev/null)`)
+	// copiesResult is what copies results out of a pod: object stores, experiment trackers, and copies to other folders or machines.
+	copiesResult = regexp.MustCompile(`(?i)\b(?:s3|gs|hdfs|wasbs?|abfss?)://|\bupload|\baws s3\b|\bgsutil\b|\brclone\b|\bmlflow\b|\bscp\b|\brsync\b|\b(?:cp|mv)\s`)
+)
+
+// mostResults is how many files a finding names.
+const mostResults = 3
+
+// resultsNotKept reports files that a job which succeeded has reported to write where nothing keeps them when its pods are deleted: on no volume, or
+// on an emptyDir. What else it wrote is unknown.
+func resultsNotKept(p *input) []Finding {
+	launcher := p.Launcher()
+	if launcher == nil || copiesResult.MatchString(p.LauncherCommand()) || slices.ContainsFunc(launcher.Log.Lines, copiesResult.MatchString) {
+		return nil
+	}
+	var files, evidence []string
+	figures := map[string]string{}
+	pods := []facts.Pod{*launcher}
+	for _, line := range launcher.Log.Lines {
+		file, rank := writtenResult(line)
+		role := p.roleOfRank(rank)
+		if file == "" || slices.Contains(files, file) || p.isKept(p.Template(role), file) {
+			continue
+		}
+		if files = append(files, file); len(files) == 1 {
+			figures["folder"], figures["programTemplate"], figures["rank"] = path.Dir(file), p.field(role), rank
+			if host := p.HostOfText(rank); host != nil {
+				pods = []facts.Pod{*host}
+			}
+		}
+		if len(files) <= mostResults {
+			evidence = append(evidence, facts.LogLine(*launcher, line))
+		}
+	}
+	if len(files) == 0 {
+		return nil
+	}
+	figures["file"] = strings.Join(files[:min(len(files), mostResults)], ", ")
+	if more := len(files) - mostResults; more > 0 {
+		figures["file"] += " and " + phrase.Count(int32(more), "more file")
+	}
+	return []Finding{p.find(codes.ResultsNotKept, pods, figures, evidence...)}
+}
+
+// writtenResult returns the result that a line reports to have been written, and the rank that printed it: without a tag, usually the first one. file
+// is "" if it reports none.
+func writtenResult(line string) (file, rank string) {
+	rank = "0"
+	if tag := loglines.RankTag.FindStringSubmatch(line); tag != nil {
+		rank = tag[1]
+	}
+	found := resultFile.FindStringSubmatch(line)
+	if found == nil || !reportsWrite.MatchString(line) || notResult.MatchString(found[1]) {
+		return "", rank
+	}
+	return found[1], rank
+}
+
+// isKept reports whether a file is on a volume that stays when the pod is deleted. What a program writes to a folder that the image or a path of
+// the node gives is not judged.
+func (p *input) isKept(spec corev1.PodSpec, file string) bool {
+	name := facts.VolumeOf(spec, file)
+	if name == "" {
+		return false
+	}
+	return !slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == name && v.EmptyDir != nil })
+}

@@ -1,0 +1,45 @@
+package diagnose_test
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/diagnose"
+)
+
+// volumeAt mounts a volume at /results in the workers.
+func volumeAt(source corev1.VolumeSource) func(*scene) {
+	return func(s *scene) {
+		spec := &s.job.Workers.Template.Spec
+		spec.Volumes = []corev1.Volume{{Name: "results", VolumeSource: source}}
+		spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "results", MountPath: "/results"}}
+	}
+}
+
+// TestResultsNotKept: a result that a program reports to have written to no volume is deleted with the pod.
+func TestResultsNotKept(t *testing.T) {
+	claim := volumeAt(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "results"}})
+	for name, test := range map[string]struct {
+		log    string
+		change func(*scene)
+		want   bool
+	}{
+		"in /tmp":                   {"model saved to /tmp/model.npy", func(*scene) {}, true},
+		"in /tmp, beside a claim":   {"[1,0]<stdout>:Saved checkpoint to '/tmp/out/checkpoint-100'.", claim, true},
+		"on a claim":                {"model saved to /results/model.npy", claim, false},
+		"on an emptyDir":            {"Writing table (/results/all.csv)", volumeAt(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}), true},
+		"a file that is read":       {"loading /tmp/model.npy", func(*scene) {}, false},
+		"a cache":                   {"saved /tmp/.cache/torch/model.pt", func(*scene) {}, false},
+		"a file that is no result":  {"wrote /tmp/trace.log", func(*scene) {}, false},
+		"a result that is uploaded": {"saved /tmp/model.pt\nuploaded to s3://bucket/model.pt", func(*scene) {}, false},
+	} {
+		found := reportedSuccess(test.log, "mpirun", "train").with(test.change).findings()
+		if got := slices.ContainsFunc(found, func(f diagnose.Finding) bool { return f.Code == codes.ResultsNotKept }); got != test.want {
+			t.Errorf("%s: found %+v", name, found)
+		}
+	}
+	check(t, map[string]expect{"results-not-kept": {codes.ResultsNotKept, reportedSuccess("model saved to /tmp/model.npy", "mpirun", "train")}})
+}
