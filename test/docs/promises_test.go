@@ -35,7 +35,7 @@ var cellNote = regexp.MustCompile(`^[a-z ]+: `)
 const (
 	notTested       = "not tested"
 	mostNotTested   = 0
-	mostNotRecorded = 1
+	mostNotRecorded = 0
 )
 
 const (
