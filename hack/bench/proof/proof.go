@@ -217,7 +217,8 @@ func writeLists(page *strings.Builder, lists Lists) {
 	}
 	fmt.Fprintf(page, "\n## How long lists take\n\n"+
 		"%d jobs of one namespace, half of them suspended, on a real API server: from the start of the program to its end. `list` is the command\n"+
-		"line. `SDK` is a Python process that imports the SDK and prints `list_jobs()`. `kubectl get` prints the same jobs without their reports.\n"+
+		"line. `SDK` is a Python process that imports the SDK and prints `list_jobs()`; `SDK: list_jobs()` is\n"+
+		"the call alone. `kubectl get` prints the same jobs without their reports.\n"+
 		"The lines of `server` are the API server's answers alone.\n\n"+
 		"%s; commit %s. Repeat: `make bench SUITE=list`.\n\n| what | seconds | of `kubectl get` |\n|---|---:|---:|\n",
 		lists.Jobs, lists.Date.Format(time.DateOnly), lists.Version)
