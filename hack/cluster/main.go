@@ -19,6 +19,7 @@ import (
 	"opendatahub.io/mpijob/hack/cluster/binaries"
 	"opendatahub.io/mpijob/hack/cluster/cluster"
 	"opendatahub.io/mpijob/hack/cluster/layout"
+	"opendatahub.io/mpijob/hack/cluster/node"
 	"opendatahub.io/mpijob/hack/cluster/policy"
 	"opendatahub.io/mpijob/hack/cluster/process"
 	"opendatahub.io/mpijob/hack/cluster/progress"
@@ -125,6 +126,9 @@ func upCommand(state *string) *cobra.Command {
 					return fmt.Errorf("--kubernetes: %w", err)
 				}
 			}
+			if policy := options.CPUManager; policy != "" && policy != node.CPUManagerNone && policy != node.CPUManagerStatic {
+				return fmt.Errorf("--cpu-manager %s: the policies are %s and %s", policy, node.CPUManagerNone, node.CPUManagerStatic)
+			}
 			// What is not given stays as it is, which an empty text does not say.
 			given := cmd.Flags().Changed
 			options.FeatureGates, err = parseIf(given("feature-gates"), texts.gates, parseGates)
@@ -153,6 +157,7 @@ func upCommand(state *string) *cobra.Command {
 	flags.StringVar(&options.Kubernetes, "kubernetes", "", "version of Kubernetes: "+strings.Join(layout.KubernetesNames(), ", ")+" (default: as it is, "+layout.Newest()+" for a new cluster)")
 	flags.StringVar(&texts.gates, "feature-gates", "", "feature gates of Kubernetes, such as GenericWorkload=true; \"\" for none (default: as it is)")
 	flags.StringVar(&texts.runtimeConfig, "runtime-config", "", "API versions to serve, such as scheduling.k8s.io/v1beta1=true; \"\" for none (default: as it is)")
+	flags.StringVar(&options.CPUManager, "cpu-manager", "", "policy of the CPU manager of the last node, static or none (default: as it is, none for a new cluster)")
 	flags.StringVar(&texts.with, "with", "", "controllers to install: "+addon.Usage()+"; \""+addon.None+"\" removes them (default: as it is)")
 	return command
 }

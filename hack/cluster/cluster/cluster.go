@@ -46,6 +46,9 @@ type settings struct {
 	Nodes         int               `json:"nodes"`
 	FeatureGates  map[string]bool   `json:"featureGates,omitempty"`
 	RuntimeConfig map[string]string `json:"runtimeConfig,omitempty"`
+	// CPUManager is the policy of the CPU manager on the last node; "" stands
+	// for none.
+	CPUManager string `json:"cpuManager,omitempty"`
 	// With are the versions of the add-ons.
 	With map[string]string `json:"with,omitempty"`
 }

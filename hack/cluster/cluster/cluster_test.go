@@ -30,6 +30,8 @@ func TestMergeKeepsWhatIsNotAskedFor(t *testing.T) {
 		"other number of nodes":  {now: settings{Nodes: 3, FeatureGates: gates}, options: UpOptions{Nodes: 1}, want: settings{Kubernetes: layout.Newest(), Nodes: 1, FeatureGates: gates}},
 		"add-ons stay":           {now: settings{Nodes: 2, With: map[string]string{"trainer": "v2.3.0"}}, options: UpOptions{Nodes: 1}, want: settings{Kubernetes: layout.Newest(), Nodes: 1, With: map[string]string{"trainer": "v2.3.0"}}},
 		"add-ons taken away":     {now: settings{Nodes: 2, With: map[string]string{"trainer": "v2.3.0"}}, options: UpOptions{With: map[string]string{}}, want: settings{Kubernetes: layout.Newest(), Nodes: 2, With: map[string]string{}}},
+		"static CPU manager":     {now: settings{Nodes: 2}, options: UpOptions{CPUManager: "static"}, want: settings{Kubernetes: layout.Newest(), Nodes: 2, CPUManager: "static"}},
+		"CPU manager stays":      {now: settings{Nodes: 2, CPUManager: "static"}, want: settings{Kubernetes: layout.Newest(), Nodes: 2, CPUManager: "static"}},
 		"gates taken away again": {now: settings{Nodes: 2, FeatureGates: gates}, options: UpOptions{FeatureGates: map[string]bool{}}, want: settings{Kubernetes: layout.Newest(), Nodes: 2, FeatureGates: map[string]bool{}}},
 		"oldest version":         {options: UpOptions{Kubernetes: "1.29"}, want: settings{Kubernetes: "1.29", Nodes: 2}},
 		"version stays":          {now: settings{Kubernetes: "1.29", Nodes: 2}, options: UpOptions{Nodes: 3}, want: settings{Kubernetes: "1.29", Nodes: 3}},

@@ -106,11 +106,39 @@ func (r *run) startKubelet(ctx context.Context, n layout.Node) error {
 	if spec.Mounts.JoinPID == 0 {
 		return fmt.Errorf("%s: containerd ended just after its start; see %s", n.Name(), r.Layout.Log(n.Containerd()))
 	}
+	if err := r.matchCPUManager(ctx, n, options.CPUManager); err != nil {
+		return err
+	}
 	if err := r.ensure(ctx, spec); err != nil {
 		return err
 	}
 	step := r.Report.Step("%s ready", n.Name())
 	return step.End(r.waitReady(ctx, n))
+}
+
+// matchCPUManager removes what a kubelet with another policy of the CPU manager
+// has kept, and stops that kubelet first.
+func (r *run) matchCPUManager(ctx context.Context, n layout.Node, policy string) error {
+	content, err := os.ReadFile(node.CPUManagerState(n))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: CPU manager: %w", n.Name(), err)
+	}
+	var state struct {
+		PolicyName string `json:"policyName"`
+	}
+	if err := json.Unmarshal(content, &state); err == nil && state.PolicyName == policy {
+		return nil
+	}
+	if err := r.Processes.Stop(ctx, n.Kubelet(), 0); err != nil {
+		return fmt.Errorf("%s: CPU manager: %w", n.Name(), err)
+	}
+	if err := os.Remove(node.CPUManagerState(n)); err != nil {
+		return fmt.Errorf("%s: CPU manager: %w", n.Name(), err)
+	}
+	return nil
 }
 
 func (r *run) waitReady(ctx context.Context, n layout.Node) error {

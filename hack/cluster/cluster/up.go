@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"time"
 
 	"opendatahub.io/mpijob/hack/cluster/addon"
@@ -35,6 +36,9 @@ type UpOptions struct {
 	// them, an empty map clears them.
 	FeatureGates  map[string]bool
 	RuntimeConfig map[string]string
+	// CPUManager is the policy of the CPU manager on the last node:
+	// node.CPUManagerNone or node.CPUManagerStatic.
+	CPUManager string
 	// With are the add-ons to have, versions by name as addon.Parse returns
 	// them; nil keeps them, an empty map removes them.
 	With map[string]string
@@ -64,6 +68,9 @@ func (c *Cluster) Up(ctx context.Context, options UpOptions) error {
 		return err
 	}
 	wanted := merge(before, options)
+	if wanted.CPUManager == node.CPUManagerStatic && runtime.NumCPU() < 2 {
+		return errors.New("this machine has one CPU: the static CPU manager keeps one for all containers and has none to give away; use --cpu-manager none")
+	}
 	if err := checkAddOns(wanted); err != nil {
 		return err
 	}
@@ -109,7 +116,7 @@ func (c *Cluster) newRun(ctx context.Context, wanted settings) (*run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("programs: %w", err)
 	}
-	return &run{Cluster: c, nodes: c.nodes(wanted.Nodes), set: set, minor: layout.Minor(version), gates: wanted.FeatureGates, parts: controlplane.Parts{
+	return &run{Cluster: c, nodes: c.nodes(wanted.Nodes), set: set, minor: layout.Minor(version), gates: wanted.FeatureGates, cpuManager: wanted.CPUManager, parts: controlplane.Parts{
 		Layout: c.Layout, Binaries: set, Store: c.store(),
 		Settings: controlplane.Settings{Minor: layout.Minor(version), FeatureGates: wanted.FeatureGates, RuntimeConfig: wanted.RuntimeConfig},
 	}}, nil
@@ -168,6 +175,9 @@ func merge(now settings, options UpOptions) settings {
 	}
 	if options.RuntimeConfig != nil {
 		now.RuntimeConfig = options.RuntimeConfig
+	}
+	if options.CPUManager != "" {
+		now.CPUManager = options.CPUManager
 	}
 	if options.With != nil {
 		now.With = options.With
@@ -355,7 +365,9 @@ type run struct {
 	set   binaries.Set
 	parts controlplane.Parts
 	gates map[string]bool
-	minor int // of Kubernetes' version
+	// cpuManager is the policy of the last node.
+	cpuManager string
+	minor      int // of Kubernetes' version
 }
 
 // render writes certificates and configurations. Files that are right
@@ -404,8 +416,16 @@ func (r *run) nodeOptions(n layout.Node) (node.Options, error) {
 		return node.Options{}, fmt.Errorf("%s: %w", n.Name(), err)
 	}
 	name := controlplane.NodeCert(n)
+	// The kubelets do not know of each other: a core that one of them gives to
+	// a container is one that those of the other node's pods may use, and a
+	// second static kubelet would give away the same one.
+	cpuManager := node.CPUManagerNone
+	if n.Number == len(r.nodes) {
+		cpuManager = cmp.Or(r.cpuManager, cpuManager)
+	}
 	return node.Options{
-		Minor: r.minor, CgroupV1: v1, FeatureGates: r.gates, Shim: r.set.Path("containerd-shim-runc-v2"),
+		CPUManager: cpuManager,
+		Minor:      r.minor, CgroupV1: v1, FeatureGates: r.gates, Shim: r.set.Path("containerd-shim-runc-v2"),
 		CA: r.parts.Store.Cert(controlplane.CA), Cert: r.parts.Store.Cert(name), Key: r.parts.Store.Key(name),
 	}, nil
 }

@@ -53,6 +53,17 @@ const (
 	firstVerification = 35
 )
 
+// The policies of the kubelet's CPU manager. By the static one, a container
+// with whole CPUs in a Guaranteed pod owns its cores.
+const (
+	CPUManagerNone   = "none"
+	CPUManagerStatic = "static"
+)
+
+// CPUManagerState is where a kubelet keeps which cores it has given away, in
+// the node's folder. A kubelet does not start with that of another policy.
+func CPUManagerState(n layout.Node) string { return n.Dir() + "/kubelet/cpu_manager_state" }
+
 // Options are what a node's configuration depends on beyond its number.
 type Options struct {
 	// Minor is Kubernetes' minor version.
@@ -61,6 +72,9 @@ type Options struct {
 	CgroupV1 bool
 	// FeatureGates are the cluster's.
 	FeatureGates map[string]bool
+	// CPUManager is the policy of the kubelet's CPU manager: CPUManagerNone
+	// or CPUManagerStatic.
+	CPUManager string
 	// Shim is the path of containerd's shim for runc.
 	Shim string
 	// CA, Cert and Key are the paths of the kubelet's serving certificate.
@@ -226,6 +240,14 @@ func kubeletConfig(n layout.Node, o Options) (string, error) {
 		"eventRecordQPS":            0,
 		// Nothing here needs what the defaults do for hundreds of nodes.
 		"fileCheckFrequency": "60s",
+	}
+	if o.CPUManager == CPUManagerStatic {
+		config["cpuManagerPolicy"] = CPUManagerStatic
+		// The policy needs a reservation, and rounds it up to one core that
+		// no container owns. What is not reserved can be requested.
+		config["systemReserved"] = map[string]string{"cpu": "100m"}
+		// Containers leave a core soon after it was given to another one.
+		config["cpuManagerReconcilePeriod"] = "2s"
 	}
 	// Kubelets reject fields that they do not know.
 	if o.Minor < firstPodLogsDir {

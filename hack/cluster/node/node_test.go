@@ -13,6 +13,7 @@ func TestFiles(t *testing.T) {
 	tests := map[string]Options{
 		"v1":     {Minor: 37, CgroupV1: true, Shim: "/cache/containerd-shim-runc-v2", CA: "/ca.crt", Cert: "/node.crt", Key: "/node.key"},
 		"v2":     {Minor: 37, Shim: "/cache/containerd-shim-runc-v2", CA: "/ca.crt", Cert: "/node.crt", Key: "/node.key", FeatureGates: map[string]bool{"GenericWorkload": true}},
+		"static": {Minor: 37, Shim: "/cache/containerd-shim-runc-v2", CA: "/ca.crt", Cert: "/node.crt", Key: "/node.key", CPUManager: CPUManagerStatic},
 		"oldest": {Minor: 29, CgroupV1: true, Shim: "/cache/containerd-shim-runc-v2", CA: "/ca.crt", Cert: "/node.crt", Key: "/node.key"},
 	}
 	for name, options := range tests {
