@@ -20,6 +20,8 @@ const (
 	BindCore BindingPolicy = "core"
 	// BindShared means that ranks are not bound because pods share their cores.
 	BindShared BindingPolicy = "shared"
+	// BindHidden means that ranks are not bound because MPI does not find the cores that their pod owns, as with cgroup v1.
+	BindHidden BindingPolicy = "hidden"
 	// BindSeveral means that ranks are not bound because their pod has more cores than ranks, or ranks have several threads.
 	BindSeveral BindingPolicy = "several"
 	// BindVersion means that ranks are not bound because the MPI decides for all pods together.

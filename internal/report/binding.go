@@ -41,6 +41,8 @@ func bindingText(b agentapi.Binding, workers int32) string {
 		return "each rank to a core of its pod"
 	case agentapi.BindShared:
 		return "none, cores are shared"
+	case agentapi.BindHidden:
+		return "none, MPI does not find the cores of its pod"
 	case agentapi.BindSeveral:
 		return "none, a rank may use several cores"
 	case agentapi.BindVersion:

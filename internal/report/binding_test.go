@@ -18,6 +18,7 @@ func TestBindingText(t *testing.T) {
 		"each rank to a core of its pod":                                       {Policy: agentapi.BindCore},
 		"each rank to a core of its pod on 3 of 4 workers, others share cores": {Policy: agentapi.BindCore, Hosts: 3},
 		"none, cores are shared":                                               {Policy: agentapi.BindShared},
+		"none, MPI does not find the cores of its pod":                         {Policy: agentapi.BindHidden},
 		"none, a rank may use several cores":                                   {Policy: agentapi.BindSeveral},
 		"none, this version of Open MPI cannot do it per pod":                  {Policy: agentapi.BindVersion},
 		"as set: --bind-to core":                                               {Policy: agentapi.BindUser, By: "--bind-to core"},

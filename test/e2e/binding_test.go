@@ -205,7 +205,7 @@ func TestRanksAreBoundToOwnCores(t *testing.T) {
 	if len(cpus) == 0 || slices.ContainsFunc(given, func(cpu int) bool { return slices.Contains(cpus, cpu) }) || ofOther != others {
 		t.Errorf("the other container has the CPUs %s and its rank %s; core %s is not theirs", others, ofOther, core)
 	}
-	for job, want := range map[string]string{"own": map[string]string{"v2": "each rank to a core of its pod", "v1": "none, cores are shared"}[version], "shared": "none, cores are shared"} {
+	for job, want := range map[string]string{"own": map[string]string{"v2": "each rank to a core of its pod", "v1": "none, MPI does not find the cores of its pod"}[version], "shared": "none, cores are shared"} {
 		reported(t, (mpijob.Kind{}).Name(), namespace, job, "the record has the binding", func(status v1alpha1.JobReportStatus) error {
 			if status.MPI.Binding != want {
 				return fmt.Errorf("binding: %q, want %q", status.MPI.Binding, want)

@@ -29,6 +29,13 @@ func (c Cores) Owned() bool {
 		(c.Quota <= 0 || c.Quota == int64(c.Expected)*c.Period)
 }
 
+// Hidden reports whether the container owns its cores, and MPI does not find them: their cpuset cannot be read as hwloc does it.
+func (c Cores) Hidden() bool {
+	visible := c
+	visible.Set = c.Allowed
+	return c.Set == 0 && visible.Owned()
+}
+
 // ReadCores reads what shows whether the container owns its cores, below the root of the file system. The cpuset is looked up as hwloc
 // does it, the library by which MPI finds cores: where that finds none, as in version 1 without a cgroup namespace, MPI would bind ranks to
 // cores that the container does not have.

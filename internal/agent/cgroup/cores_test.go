@@ -26,15 +26,17 @@ func TestOwnedCores(t *testing.T) {
 		with     map[string]string
 		expected int
 		want     bool
+		hidden   bool
 	}{
 		"version 2":                                {from: version2, expected: 4, want: true},
 		"version 2 without a quota":                {from: version2, with: map[string]string{"sys/fs/cgroup/cpu.max": "max 100000\n"}, expected: 4, want: true},
 		"version 2 without the limit's file":       {from: version2, with: map[string]string{"sys/fs/cgroup/cpu.max": ""}, expected: 4, want: true},
 		"version 2 below the root":                 {from: version2, with: map[string]string{"proc/self/cgroup": "0::/job\n", "sys/fs/cgroup/job/cpuset.cpus.effective": "2-3,10-11\n"}, expected: 4, want: true},
-		"version 2 outside the namespace":          {from: version2, with: map[string]string{"proc/self/cgroup": "0::/kubepods/pod1/c1\n"}, expected: 4},
+		"version 2 outside the namespace":          {from: version2, with: map[string]string{"proc/self/cgroup": "0::/kubepods/pod1/c1\n"}, expected: 4, hidden: true},
 		"version 1":                                {from: version1, expected: 4, want: true},
 		"version 1 without a quota":                {from: version1, with: map[string]string{quota2: "-1\n"}, expected: 4, want: true},
-		"version 1 without a namespace":            {from: version1, with: map[string]string{"proc/self/cpuset": "/kubepods/pod1/c1\n"}, expected: 4},
+		"version 1 without a namespace":            {from: version1, with: map[string]string{"proc/self/cpuset": "/kubepods/pod1/c1\n"}, expected: 4, hidden: true},
+		"version 1 without a namespace, shared":    {from: version1, with: map[string]string{"proc/self/cpuset": "/kubepods/pod1/c1\n", "proc/self/status": "\nCpus_allowed_list:\t0-15\n"}, expected: 4},
 		"not Guaranteed, or no whole CPUs":         {from: version2},
 		"all CPUs of the machine":                  {from: version2, with: map[string]string{"sys/fs/cgroup/cpuset.cpus.effective": "0-15\n", "proc/self/status": "\nCpus_allowed_list:\t0-15\n"}, expected: 4},
 		"as many CPUs as the machine has":          {from: version2, with: map[string]string{"sys/devices/system/cpu/online": "0-3\n"}, expected: 4},
@@ -42,7 +44,7 @@ func TestOwnedCores(t *testing.T) {
 		"fewer CPUs":                               {from: version2, expected: 5},
 		"another limit":                            {from: version2, with: map[string]string{"sys/fs/cgroup/cpu.max": "350000 100000\n"}, expected: 4},
 		"a process that is bound":                  {from: version2, with: map[string]string{"proc/self/status": "\nCpus_allowed_list:\t2\n"}, expected: 4},
-		"no cpuset":                                {from: version2, with: map[string]string{"sys/fs/cgroup/cpuset.cpus.effective": ""}, expected: 4},
+		"no cpuset":                                {from: version2, with: map[string]string{"sys/fs/cgroup/cpuset.cpus.effective": ""}, expected: 4, hidden: true},
 		"an unknown number of CPUs in the machine": {from: version2, with: map[string]string{"sys/devices/system/cpu/online": ""}, expected: 4},
 		"no files":                                 {expected: 4},
 	} {
@@ -62,8 +64,8 @@ func TestOwnedCores(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if c := cgroup.ReadCores(root, test.expected); c.Owned() != test.want {
-				t.Errorf("%+v: owned: want %t", c, test.want)
+			if c := cgroup.ReadCores(root, test.expected); c.Owned() != test.want || c.Hidden() != test.hidden {
+				t.Errorf("%+v: owned: want %t, hidden: %t", c, test.want, test.hidden)
 			}
 		})
 	}

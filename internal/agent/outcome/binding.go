@@ -37,13 +37,15 @@ func bindingOf(own *agentapi.Binding, hosts []records.Record) *agentapi.Binding 
 // policyOf returns what hosts did that were to bind ranks where these own their cores: "" before one has answered. bound is the number of
 // those that did so if others did not.
 func policyOf(count map[agentapi.BindingPolicy]int32) (policy agentapi.BindingPolicy, bound int32) {
-	switch core, shared := count[agentapi.BindCore], count[agentapi.BindShared]; {
+	switch core, shared := count[agentapi.BindCore], count[agentapi.BindShared]+count[agentapi.BindHidden]; {
 	case count[agentapi.BindSeveral] > 0:
 		return agentapi.BindSeveral, 0
 	case core > 0 && shared > 0:
 		return agentapi.BindCore, core
 	case core > 0:
 		return agentapi.BindCore, 0
+	case shared > 0 && shared == count[agentapi.BindHidden]:
+		return agentapi.BindHidden, 0
 	case shared > 0:
 		return agentapi.BindShared, 0
 	}

@@ -31,6 +31,8 @@ func TestBindingOf(t *testing.T) {
 		"bound":               {launcher(core, ""), []records.Record{workerWith("w-0", core, nil), workerWith("w-1", core, nil)}, launcher(core, "")},
 		"bound in part":       {launcher(core, ""), []records.Record{workerWith("w-0", core, nil), workerWith("w-1", shared, nil)}, &agentapi.Binding{Policy: core, Hosts: 1}},
 		"all hosts share":     {launcher(core, ""), []records.Record{workerWith("w-0", shared, nil)}, launcher(shared, "")},
+		"no host sees cores":  {launcher(core, ""), []records.Record{workerWith("w-0", agentapi.BindHidden, nil)}, launcher(agentapi.BindHidden, "")},
+		"hidden and shared":   {launcher(core, ""), []records.Record{workerWith("w-0", agentapi.BindHidden, nil), workerWith("w-1", shared, nil)}, launcher(shared, "")},
 		"fewer ranks":         {launcher(core, ""), []records.Record{workerWith("w-0", several, nil)}, launcher(several, "")},
 		"a variable":          {launcher(agentapi.BindUser, "I_MPI_PIN=0"), nil, launcher(agentapi.BindUser, "I_MPI_PIN=0")},
 		"a flag":              {launcher(shared, ""), []records.Record{{Host: "w-0", BoundBy: "--bind-to core"}}, launcher(agentapi.BindUser, "--bind-to core")},

@@ -118,7 +118,7 @@ func (s *session) answer(request *ssh.Request, ended chan<- struct{}) bool {
 // run starts a program whose input and output are the channel's.
 func (s *session) run(args []string, ended chan<- struct{}) bool {
 	env := slices.Concat(s.worker.env, s.env)
-	env, s.binding = bindEnv(env, agentapi.BindingPolicy(environ.Get(s.env, agentapi.EnvBind)), s.worker.ownsCores)
+	env, s.binding = bindEnv(env, agentapi.BindingPolicy(environ.Get(s.env, agentapi.EnvBind)), s.worker.cores)
 	since, _ := s.worker.ranks.BadEnds()
 	firstRank, start := s.worker.ranks.NextRank(), time.Now()
 	var pipes pipes

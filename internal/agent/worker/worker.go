@@ -103,24 +103,29 @@ func Run(log *slog.Logger, listen, statusAddress string, env []string) error {
 	return err
 }
 
-// ownsCores reports whether the container owns its cores.
-func (w *worker) ownsCores() bool {
+// cores returns what shows whether the container owns its cores.
+func (w *worker) cores() cgroup.Cores {
 	expected, _ := strconv.Atoi(environ.Get(w.env, agentapi.EnvCores))
-	return expected > 0 && cgroup.ReadCores("/", expected).Owned()
+	return cgroup.ReadCores("/", expected)
 }
 
 // bindEnv returns the environment in which MPI's daemons bind ranks to cores, or do not, and what was decided. asked is what the launcher's
 // agent decided (agentapi.EnvBind).
-func bindEnv(env []string, asked agentapi.BindingPolicy, ownsCores func() bool) ([]string, agentapi.BindingPolicy) {
+func bindEnv(env []string, asked agentapi.BindingPolicy, read func() cgroup.Cores) ([]string, agentapi.BindingPolicy) {
 	switch {
 	case asked == "":
 		return env, ""
 	case asked != agentapi.BindCore:
 		return mpirun.UnboundHere(env), asked
-	case ownsCores():
-		return mpirun.BoundHere(env), agentapi.BindCore
 	}
-	return mpirun.UnboundHere(env), agentapi.BindShared
+	cores, policy := read(), agentapi.BindShared
+	switch {
+	case cores.Owned():
+		return mpirun.BoundHere(env), agentapi.BindCore
+	case cores.Hidden():
+		policy = agentapi.BindHidden
+	}
+	return mpirun.UnboundHere(env), policy
 }
 
 // session serves one session.
