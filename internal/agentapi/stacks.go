@@ -142,7 +142,7 @@ const ProgramEnded = "its program has ended"
 //	rank 1: load_batch (/app/train.py:42) < main (/app/train.py:60)
 //	ranks 0, 2, 3: main (/app/train.py:61) < <module> (/app/train.py:70) | comm.Barrier()
 //
-// where the text after the bar is the line of the innermost call.
+// where the text after the bar is the line of the innermost call, after that of the loop around it if it only sleeps.
 const StackPrefix = LinePrefix + "stack of "
 
 // MaxStacks is the most bytes of a host's stacks as JSON. SSH breaks a connection at 256 KiB.

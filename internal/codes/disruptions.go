@@ -144,3 +144,15 @@ var ProbeNotExecuted = Entry{
 		{Text: "Or name a program that is in the image and that the pod's user may execute, or a port that the container has."},
 	},
 }
+
+// DeadlineTooShort is the definition of DeadlineExceeded for a program that made progress. It uses progress, how far it was, and time, how long all of it
+// takes at its pace.
+var DeadlineTooShort = Entry{
+	Code: DeadlineExceeded, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError,
+	Summary: "The job exceeded its deadline of {deadline} and was stopped at {progress}: at this pace, all of it takes about {time}.",
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Increase the deadline: the program made progress, and needs about {time}. {enough} seconds leave a reserve of a quarter.", Action: "{deadlineField}", Rerun: true, Changes: set("{deadlineField}", "{enough}")},
+		{Text: "Or save checkpoints, and start the job again from the last one."},
+		Lookup(DeadlineExceeded).Remedies[1],
+	},
+}

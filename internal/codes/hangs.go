@@ -296,3 +296,47 @@ var Throttling = Entry{
 	Summary:  "The CPU limit slows {whoLower} down: the kernel stops the ranks for at least {share} % of the time in which they need a CPU.",
 	Remedies: Lookup(CPUThrottled).Remedies,
 }
+
+// These are the first remedies for ranks that wait for each other in messages. They use first and second, two groups of ranks, firstPlace and secondPlace,
+// where they are, and secondCall, the collective operation that the second ones call.
+var (
+	AllSend = []v1alpha1.Remedy{
+		{Text: "Let each pair of ranks send and receive in one call, which cannot block itself. Short messages are buffered, so that such a program works until they get longer.", Action: "comm.Sendrecv(sendbuf, dest=..., recvbuf=..., source=...)"},
+		{Text: "Or start the sends without waiting, and wait after the receives; or let even ranks send first, and odd ones receive first.", Action: "request = comm.Isend(...); comm.Recv(...); request.Wait()"},
+	}
+	MessageToItself = []v1alpha1.Remedy{
+		{Text: "Correct the other rank of the call at {firstPlace}: {first} sends to itself or receives from itself, and is not in the matching call at the same time.", Action: "dest=(rank + 1) % size, source=(rank - 1) % size"},
+	}
+	MessageWithoutMatch = []v1alpha1.Remedy{
+		{Text: "Make the call that matches the one of {first} at {firstPlace} before {secondCall} at {secondPlace} ({second}). If it is made, compare the other rank, the tag and the communicator of the two."},
+	}
+	MessagesApart = []v1alpha1.Remedy{
+		{Text: "Compare the other rank, the tag and the communicator of the calls at {firstPlace} ({first}) and {secondPlace} ({second}): a send and a receive match only if all three fit."},
+	}
+)
+
+// These are the first remedies for a rank that waits for its own threads or processes, and not for other ranks.
+var (
+	JoinedChild = []v1alpha1.Remedy{
+		{Text: "Read the queue before join: a process that has put items into a multiprocessing.Queue ends only when they are read. This holds for items of more than 64 KiB in all.", Action: "result = queue.get(); child.join()"},
+		{Text: "Otherwise see what this thread or process waits for. A process that was started by fork does not have the other threads of the rank, and must not call MPI: start it by spawn, before MPI.", Action: `multiprocessing.set_start_method("spawn")`},
+	}
+	EmptyQueue = []v1alpha1.Remedy{
+		{Text: "See why the thread or process that fills the queue puts nothing into it: it may have failed, ended, or wait itself. A time limit shows it.", Action: "queue.get(timeout=600)"},
+	}
+	PoolAwaited = []v1alpha1.Remedy{
+		{Text: "See what the pool's processes or threads do: one may have ended for lack of memory, or wait for a lock that a thread held when the process was started by fork. Start them by spawn, and before MPI.", Action: `multiprocessing.get_context("spawn").Pool()`},
+	}
+	EventAwaited = []v1alpha1.Remedy{
+		{Text: "See why the other thread does not set the event: it may have failed, which does not end the program. A time limit shows it.", Action: "event.wait(timeout=600)"},
+	}
+	ThreadLock = []v1alpha1.Remedy{
+		{Text: "See which thread holds the lock. One that calls a function which takes the same lock again waits for itself, unless it is an RLock; two locks are taken in one order everywhere.", Action: "threading.RLock()"},
+	}
+	InputAwaited = []v1alpha1.Remedy{
+		{Text: "Read from a file or an argument: a pod has no terminal, and MPI passes standard input on to rank 0 only.", Action: "mpirun ... < /dev/null"},
+	}
+	ConnectionAwaited = []v1alpha1.Remedy{
+		{Text: "See whether the other side connects to this host and port. For ranks of other pods it must listen on all addresses, not on localhost.", Action: `server.bind(("", port))`},
+	}
+)

@@ -63,10 +63,13 @@ func TestAwaited(t *testing.T) {
 		"ranks-idle-for-failed-children": {codes.RanksIdle, stuck(childFailed + "\n" + strings.ReplaceAll(childFailed, "Process-1", "loader") + `
 mpi-agent: no progress: all 2 ranks are idle, since 10:00:00 UTC; blocked: 0, 1
 mpi-agent: stack of ranks 0, 1: <module> (/scripts/train.py:17) | loader.join()`)},
-		"ranks-wait-for-a-lock-of-a-rank":     {codes.RanksWaiting, stuck(waitsForLock)},
-		"ranks-wait-each-for-a-message":       {codes.RanksWaiting, stuck(allReceive)},
-		"ranks-wait-with-hashes-as-tags":      {codes.RanksWaiting, stuck(allReceive).with(launcherProgram("def tag(what):\n    return hash(what) & 0x7fff"))},
-		"ranks-idle-with-separate-folders":    {codes.RanksIdle, stuck(looksForFile).with(emptyDirs("/shared"), launcherProgram(waitsForFile))},
+		"ranks-wait-for-a-lock-of-a-rank":  {codes.RanksWaiting, stuck(waitsForLock)},
+		"ranks-wait-each-for-a-message":    {codes.RanksWaiting, stuck(allReceive)},
+		"ranks-wait-with-hashes-as-tags":   {codes.RanksWaiting, stuck(allReceive).with(launcherProgram("def tag(what):\n    return hash(what) & 0x7fff"))},
+		"ranks-idle-with-separate-folders": {codes.RanksIdle, stuck(looksForFile).with(emptyDirs("/shared"), launcherProgram(waitsForFile))},
+		"ranks-wait-for-a-file-of-another-pod": {codes.RanksWaiting, stuck(`mpi-agent: no progress: all 2 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0
+mpi-agent: stack of rank 0: <module> (/code/stage.py:12) | print("total", comm.allreduce(rows), flush=True)
+mpi-agent: stack of rank 1: <module> (/code/stage.py:10) | while not os.path.exists("/shared/part-0.npy"): time.sleep(1)`).with(emptyDirs("/shared"))},
 		"ranks-idle-and-write-that-they-wait": {codes.RanksIdle, stuck("rank 1 waits for /shared/vocabulary.txt\n" + looksForFile).with(emptyDirs("/shared/"))},
 	})
 }

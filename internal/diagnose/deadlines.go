@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/internal/codes"
+	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/jobstate"
 )
@@ -30,7 +32,11 @@ func deadline(p *input) []Finding {
 	if launcher := p.Launcher(); launcher != nil {
 		pods = []facts.Pod{*launcher}
 	}
-	f := p.find(codes.DeadlineExceeded, pods, figures, "Kubernetes: "+message)
+	entry := codes.Lookup(codes.DeadlineExceeded)
+	if p.addPace(at, figures) {
+		entry = codes.DeadlineTooShort
+	}
+	f := p.findAs(entry, pods, figures, "Kubernetes: "+message)
 	if len(pods) > 0 && pods[0].Status.Phase == corev1.PodPending {
 		f.Evidence = append(f.Evidence, "The launcher had not started.")
 	}
@@ -54,6 +60,39 @@ func deadline(p *input) []Finding {
 	}
 	return []Finding{f}
 }
+
+// addPace adds to the figures of a job that its deadline ended how far its program was, and how long all of it takes at its pace. It returns false if that
+// is unknown, the program had stopped to make progress, or the deadline would have been long enough.
+func (p *input) addPace(end time.Time, figures map[string]string) bool {
+	seconds := p.Job.Lifecycle.Deadline
+	training := p.Evidence.Training
+	share, done, isPrinted := curves.ShareDone(training)
+	if seconds == nil || !isPrinted || share < leastDone || share >= 1 {
+		return false
+	}
+	for _, log := range p.Evidence.Logs {
+		if LastStall(log.Lines) != "" {
+			return false
+		}
+	}
+	deadline := time.Duration(*seconds) * time.Second
+	elapsed := training.At.Sub(end.Add(-deadline))
+	if elapsed <= 0 || end.Sub(training.At.Time) > elapsed {
+		return false
+	}
+	needed := time.Duration(float64(elapsed) / share)
+	if needed <= deadline || needed > longestNeed {
+		return false
+	}
+	const step = 30 * time.Second
+	enough := (needed + needed/4 + step - 1).Truncate(step)
+	figures["progress"], figures["time"] = done, fmt.Sprintf("%.0f seconds", needed.Round(time.Second).Seconds())
+	figures["enough"] = fmt.Sprintf("%.0f", enough.Seconds())
+	return true
+}
+
+// longestNeed is the longest time that is estimated for a whole job.
+const longestNeed = 365 * 24 * time.Hour
 
 // launcherThatSpoke is the last of the launcher's pods, by name, of which there is a log; empty where there is none.
 func (p *input) launcherThatSpoke() (name string) {

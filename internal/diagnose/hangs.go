@@ -273,6 +273,9 @@ func (p *input) knownWait(text string, code codes.Code, figures map[string]strin
 		if known := apart(text, lines, figures); known != nil {
 			return known
 		}
+		if known := messageRemedies(text, lines, figures); known != nil {
+			return known
+		}
 		if known := receiveRemedies(text, lines, p.LauncherCommand(), figures); known != nil {
 			return known
 		}
@@ -292,8 +295,10 @@ func (p *input) knownWait(text string, code codes.Code, figures map[string]strin
 		return codes.SeparateFolder
 	case figures["script"] != "":
 		return codes.ShellWaits
+	case figures["atExit"] != "":
+		return nil
 	}
-	return nil
+	return ownWaitRemedies(text, lines, p.LauncherCommand(), figures)
 }
 
 // childCall is a line of Python that waits for a process which it has started (subprocess and os of the library reference).

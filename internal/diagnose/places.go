@@ -153,6 +153,9 @@ func apart(text string, lines []string, figures map[string]string) []v1alpha1.Re
 	case at[0].ended && len(late) == 0:
 		return codes.EndedBeforeOthers
 	case figures["firstCall"] != "" && figures["secondCall"] != "":
+		if figures["alone"] == "" {
+			figures["alone"] = phrase.Capital(at[0].ranks) + verbOf(at[0].ranks, " calls ", " call ") + figures["firstCall"] + ", and " + at[1].ranks + verbOf(at[1].ranks, " calls ", " call ") + figures["secondCall"] + " at another place: the two wait for each other."
+		}
 		return codes.CollectivesApart
 	}
 	return nil

@@ -2,9 +2,11 @@ package diagnose_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,6 +85,34 @@ func TestDeadlineNear(t *testing.T) {
 		"deadline-too-short": {codes.DeadlineNear, running(2).with(withDeadline(4*time.Hour, 2*time.Hour), printed(v1alpha1.Training{Progress: "25%"}))},
 		"deadline-soon":      {codes.DeadlineNear, running(2).with(withDeadline(4*time.Hour, 3*time.Hour+40*time.Minute))},
 	})
+}
+
+// TestPaceOfDeadline: how long all of a program takes is only told if it made progress.
+func TestPaceOfDeadline(t *testing.T) {
+	for name, test := range map[string]struct {
+		line     string
+		training v1alpha1.Training
+		want     string
+	}{
+		"epochs":      {"epoch 3/10 loss 0.3", v1alpha1.Training{Epoch: "3/10"}, "was stopped at epoch 3/10: at this pace, all of it takes about 2000 seconds"},
+		"no figure":   {"loss 0.3", v1alpha1.Training{}, "and was stopped."},
+		"no number":   {"epoch 3", v1alpha1.Training{Epoch: "3"}, "and was stopped."},
+		"all of it":   {"epoch 10/10", v1alpha1.Training{Epoch: "10/10"}, "and was stopped."},
+		"ranks stuck": {"mpi-agent: no progress: all 2 ranks wait, since 10:00:00 UTC; polling: 0, 1", v1alpha1.Training{Epoch: "3/10"}, "and was stopped."},
+	} {
+		s := failed(143, test.line, func(j *mpi.Job) { j.Lifecycle.Deadline = new(int64(600)) }).with(printed(test.training))
+		s.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonDeadlineExceeded
+		s.seen.Launcher.Status.Conditions[0].LastTransitionTime = metav1.NewTime(mpitest.Now)
+		found := s.findings()
+		if len(found) == 0 || found[0].Code != codes.DeadlineExceeded || !strings.Contains(found[0].Summary, test.want) {
+			t.Errorf("%s: found %+v", name, found)
+			continue
+		}
+		if enough := found[0].Remedies[0].Changes; name == "epochs" && (len(enough) != 1 || enough[0].Value != "2520") {
+			t.Errorf("changes are %+v", enough)
+		}
+		sound(t, found[0])
+	}
 }
 
 // TestDeadlineIsWorthAWarning: a job that is expected to end in time is not warned, nor one whose deadline is far away and whose pace is

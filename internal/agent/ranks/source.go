@@ -95,13 +95,61 @@ func sourceLine(pid int, file string, line int) string {
 	}
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	lines.Buffer(nil, mostSource)
+	var before []string
 	for i := 1; lines.Scan(); i++ {
 		if i == line {
-			return shorten(lines.Text())
+			return strings.TrimSpace(loopOf(before, lines.Text()) + " " + shorten(lines.Text()))
+		}
+		if before = append(before, lines.Text()); len(before) > longestLoop {
+			before = before[1:]
 		}
 	}
 	return ""
 }
+
+// longestLoop is how many lines before a pause are searched for the loop that repeats it.
+const longestLoop = 60
+
+var (
+	// pause is a line that only sleeps. What the program waits for is in the loop around it.
+	pause = regexp.MustCompile(`^\s*(?:await )?(?:\w+\.)?sleep\(`)
+	// endless is the begin of a loop that an if within it ends.
+	endless = regexp.MustCompile(`^while (?:True|1)\s*:`)
+	// loop begins a loop, and function what is not searched beyond.
+	loop     = regexp.MustCompile(`^(?:async )?(?:while|for)\b`)
+	function = regexp.MustCompile(`^(?:async )?(?:def|class)\b`)
+)
+
+// loopOf returns the first line of the loop around a line that only sleeps, such as "while not ready():", with the first condition in it if it does not end
+// by itself; "" for other lines, and outside of loops. The lines before it are given.
+func loopOf(before []string, line string) string {
+	if !pause.MatchString(line) {
+		return ""
+	}
+	indent, condition := indentOf(line), ""
+	for i := len(before) - 1; i >= 0; i-- {
+		text := strings.TrimSpace(before[i])
+		if strings.HasPrefix(text, "if ") {
+			condition = " " + shorten(text)
+		}
+		if text == "" || strings.HasPrefix(text, "#") || indentOf(before[i]) >= indent {
+			continue
+		}
+		indent = indentOf(before[i])
+		switch {
+		case endless.MatchString(text):
+			return shorten(text) + condition
+		case loop.MatchString(text):
+			return shorten(text)
+		case function.MatchString(text):
+			return ""
+		}
+	}
+	return ""
+}
+
+// indentOf returns the number of blanks and tabs with which a line begins.
+func indentOf(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
 
 // inlineText returns the program that is an argument of a process as one line of bounded length; "" if there is none.
 func inlineText(pid int) string {

@@ -86,3 +86,22 @@ func TestSourceLine(t *testing.T) {
 		}
 	}
 }
+
+// TestLoopOf: the loop around a pause shows what the program waits for.
+func TestLoopOf(t *testing.T) {
+	for program, want := range map[string]string{
+		"import time\nwhile not os.path.exists(\"/scratch/part-0.npy\"):\n    time.sleep(1)":                             "while not os.path.exists(\"/scratch/part-0.npy\"):",
+		"def wait(path):\n    while not path.exists():\n        # later\n        if verbose:\n            time.sleep(1)": "while not path.exists():",
+		"while True:\n    if os.path.exists(p):\n        break\n    print(\"waits\")\n    time.sleep(1)":                 "while True: if os.path.exists(p):",
+		"async def f():\n\tfor i in range(9):\n\t\tawait asyncio.sleep(1)":                                               "for i in range(9):",
+		"for i in range(9):\n    print(i)\ntime.sleep(1)":                                                                "",
+		"while work():\n    def pause():\n        time.sleep(1)":                                                         "",
+		"while work():\n    step()": "",
+		"time.sleep(1)":             "",
+	} {
+		lines := strings.Split(program, "\n")
+		if got := loopOf(lines[:len(lines)-1], lines[len(lines)-1]); got != want {
+			t.Errorf("%q: %q, want %q", program, got, want)
+		}
+	}
+}
