@@ -85,7 +85,7 @@ func TestScript(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	// The first process is no agent here, and the cgroup of the machine may count nothing.
+	// The first process is no agent here, and not every cgroup of a machine counts.
 	if looks := strings.Count(string(out), "use begin ") + strings.Count(string(out), "use end "); looks != 4 {
 		t.Errorf("%d looks at the CPU time: %s", looks, out)
 	}
@@ -100,12 +100,12 @@ func TestScript(t *testing.T) {
 
 // TestReadUse: the CPU time of a container counts once, also if a launcher's runs ranks.
 func TestReadUse(t *testing.T) {
-	text := "use begin worker 1000000 20000000\nuse begin launcher 500000 1000000\nprogram\nuse end launcher 700000 3000000\nuse end worker 9000000 60000000\n" +
+	text := "use begin worker 1000000000 20000000\nuse begin launcher 500000000 1000000\nprogram\nuse end launcher 700000000 3000000\nuse end worker 9000000000 60000000\n" +
 		"use begin gone 5 5\n"
 	if got := readUse(text); got.total < 8.199 || got.total > 8.201 || got.agents < 0.0419 || got.agents > 0.0421 {
 		t.Errorf("%+v", got)
 	}
-	bare := "use begin pod 1000000 0\nuse begin pod 1000000 0\nuse end pod 2000000 0\nuse end pod 3000000 0\n"
+	bare := "use begin pod 1000000000 0\nuse begin pod 1000000000 0\nuse end pod 2000000000 0\nuse end pod 3000000000 0\n"
 	if got := readUse(bare); got != (use{total: 2}) {
 		t.Errorf("bare: %+v", got)
 	}

@@ -52,13 +52,15 @@ const (
 	atEnd   = "end"
 )
 
-// look returns a command that prints the CPU time of the container in microseconds and that of its agent in nanoseconds, which is the first process
-// of the container.
+// look returns a command that prints the CPU time of the container and that of its agent in nanoseconds. The agent is the first process of the
+// container. The container's cgroup is one of version 2 or 1.
 func look(when string) string {
 	return "read -r host </proc/sys/kernel/hostname; read -r first </proc/1/comm; agent=0; " +
 		`if [ "$first" = mpi-agent ]; then for thread in /proc/1/task/*; do ` +
 		`if read -r ns others <$thread/schedstat; then agent=$((agent+ns)); fi; done; fi; ` +
-		`echo "use ` + when + ` $host $(sed -n 's/^usage_usec //p' /sys/fs/cgroup/cpu.stat) $agent"`
+		`total=$(sed -n 's/^usage_usec \(.*\)/\1000/p' /sys/fs/cgroup/cpu.stat 2>/dev/null || true); ` +
+		`if [ -z "$total" ]; then total=$(cat /sys/fs/cgroup/cpuacct/cpuacct.usage 2>/dev/null || true); fi; ` +
+		`echo "use ` + when + ` $host ${total:-0} $agent"`
 }
 
 var lookLine = regexp.MustCompile(`(?m)^use (begin|end) (\S+) (\d+) (\d+)$`)
@@ -76,7 +78,7 @@ func readUse(text string) use {
 		if line[1] == atEnd {
 			at = ends
 		}
-		at[line[2]] = use{total / 1e6, agent / 1e9}
+		at[line[2]] = use{total / 1e9, agent / 1e9}
 	}
 	var sum use
 	for host, end := range ends {
