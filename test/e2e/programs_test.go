@@ -62,20 +62,6 @@ func program(t *testing.T, sample string, slots int32, command ...string) *kubef
 // program has computed, for the record.
 func asBothKinds(t *testing.T, name string, newJob func(*testing.T) *kubeflow.MPIJob, check func(*testing.T, string) string) {
 	t.Helper()
-	asMPIJob(t, name, newJob, check)
-	t.Run("TrainJob", func(t *testing.T) {
-		job := asTrainJob(t, newJob(t))
-		createTrainJob(t, job)
-		waitForProgram(t, trainjob.Kind, job)
-		ends(t, job, "Complete")
-		accusesNobody(t, trainjob.Kind, job.GetNamespace(), job.GetName())
-		recordRun(t, name, trainjob.Kind, job.GetNamespace(), check(t, printed(t, job)))
-	})
-}
-
-// asMPIJob is as asBothKinds, for the MPIJob alone.
-func asMPIJob(t *testing.T, name string, newJob func(*testing.T) *kubeflow.MPIJob, check func(*testing.T, string) string) {
-	t.Helper()
 	t.Run("MPIJob", func(t *testing.T) {
 		job := newJob(t)
 		create(t, job)
@@ -83,6 +69,14 @@ func asMPIJob(t *testing.T, name string, newJob func(*testing.T) *kubeflow.MPIJo
 		waitFor(t, job, "it succeeds", succeeded)
 		accusesNobody(t, kubeflow.Kind, job.Namespace, job.Name)
 		recordRun(t, name, kubeflow.Kind, job.Namespace, check(t, output(t, job)))
+	})
+	t.Run("TrainJob", func(t *testing.T) {
+		job := asTrainJob(t, newJob(t))
+		createTrainJob(t, job)
+		waitForProgram(t, trainjob.Kind, job)
+		ends(t, job, "Complete")
+		accusesNobody(t, trainjob.Kind, job.GetNamespace(), job.GetName())
+		recordRun(t, name, trainjob.Kind, job.GetNamespace(), check(t, printed(t, job)))
 	})
 }
 

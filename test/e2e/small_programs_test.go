@@ -26,14 +26,14 @@ func TestSmallPrograms(t *testing.T) {
 	t.Parallel()
 	t.Run("mpi4py", func(t *testing.T) {
 		const script = `for ranks in 1 4; do echo "== $ranks"; mpirun -n $ranks python3 -m mpi4py.bench ringtest -n 65536 -l 100; mpirun -n $ranks python3 -c "$1"; done`
-		asMPIJob(t, "mpi4py: its bench and futures", func(t *testing.T) *kubeflow.MPIJob {
+		asBothKinds(t, "mpi4py: its bench and futures", func(t *testing.T) *kubeflow.MPIJob {
 			t.Helper()
 			parallel(t, 4)
 			return openMPI(newNamespace(t), 2, "sh", "-ec", script, "sh", sumInPool)
 		}, checkMPI4Py)
 	})
 	t.Run("Intel MPI Benchmarks", func(t *testing.T) {
-		asMPIJob(t, "Intel MPI Benchmarks 2021", func(t *testing.T) *kubeflow.MPIJob {
+		asBothKinds(t, "Intel MPI Benchmarks 2021", func(t *testing.T) *kubeflow.MPIJob {
 			t.Helper()
 			parallel(t, 2)
 			// Ranks of Intel MPI wait by computing: with more than there are cores, this takes minutes.
