@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -127,15 +128,15 @@ func loopOf(before []string, line string) string {
 		return ""
 	}
 	indent, condition := indentOf(line), ""
-	for i := len(before) - 1; i >= 0; i-- {
-		text := strings.TrimSpace(before[i])
+	for _, outer := range slices.Backward(before) {
+		text := strings.TrimSpace(outer)
 		if strings.HasPrefix(text, "if ") {
 			condition = " " + shorten(text)
 		}
-		if text == "" || strings.HasPrefix(text, "#") || indentOf(before[i]) >= indent {
+		if text == "" || strings.HasPrefix(text, "#") || indentOf(outer) >= indent {
 			continue
 		}
-		indent = indentOf(before[i])
+		indent = indentOf(outer)
 		switch {
 		case endless.MatchString(text):
 			return shorten(text) + condition
