@@ -220,11 +220,7 @@ func (s Settings) measure(ctx context.Context, r *runner, g group) ([]report.Cas
 	for turn := range s.Runs {
 		for i := range g.contestants {
 			who := g.contestants[(turn+i)%len(g.contestants)]
-			texts, err := r.run(ctx, who, g)
-			if err != nil {
-				return nil, fmt.Errorf("%s, %d ranks, run %d: %w", who, g.ranks, turn+1, err)
-			}
-			found, err := g.read(texts)
+			found, err := r.figures(ctx, who, g)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %d ranks, run %d: %w", who, g.ranks, turn+1, err)
 			}
@@ -241,6 +237,11 @@ func (s Settings) measure(ctx context.Context, r *runner, g group) ([]report.Cas
 			}
 		}
 	}
+	return g.cases(values), nil
+}
+
+// cases returns those of the values that were measured, by figure and contestant.
+func (g group) cases(values map[string]map[string][]report.Value) []report.Case {
 	var cases []report.Case
 	for _, f := range g.figures() {
 		if len(values[f.name]) == 0 {
@@ -250,7 +251,7 @@ func (s Settings) measure(ctx context.Context, r *runner, g group) ([]report.Cas
 		c.Paired = report.Pair(Ours, values[f.name])
 		cases = append(cases, c)
 	}
-	return cases, nil
+	return cases
 }
 
 // figures returns those of the programs, and those of the CPU time.
@@ -271,21 +272,8 @@ func (g group) read(texts []string) (map[string]report.Value, error) {
 	}
 	for _, text := range texts {
 		for i, p := range g.programs {
-			if strings.Contains(text, endedLine(i)) {
-				for _, f := range p.figures {
-					// Latencies of messages are unknown then.
-					if f.unit == "s" {
-						add(f.name, longest.Seconds(), true)
-					}
-				}
-				continue
-			}
-			for _, f := range p.figures {
-				value, err := f.read(text)
-				if err != nil {
-					return nil, err
-				}
-				add(f.name, value, false)
+			if err := p.read(text, strings.Contains(text, endedLine(i)), add); err != nil {
+				return nil, err
 			}
 		}
 		use := readUse(text)
@@ -297,6 +285,25 @@ func (g group) read(texts []string) (map[string]report.Value, error) {
 		}
 	}
 	return found, nil
+}
+
+// read adds the figures that a program has printed, or the longest time if it was ended.
+func (p program) read(text string, wasEnded bool, add func(name string, value float64, atLeast bool)) error {
+	for _, f := range p.figures {
+		if wasEnded {
+			// Latencies of messages are unknown then.
+			if f.unit == "s" {
+				add(f.name, longest.Seconds(), true)
+			}
+			continue
+		}
+		value, err := f.read(text)
+		if err != nil {
+			return err
+		}
+		add(f.name, value, false)
+	}
+	return nil
 }
 
 // read finds a figure in what a program has printed.
@@ -345,6 +352,15 @@ func (r *runner) run(ctx context.Context, who string, g group) ([]string, error)
 		return nil, err
 	}
 	return texts, r.cluster.UntilEmpty(ctx)
+}
+
+// figures returns what the programs of a group have printed that one contestant ran.
+func (r *runner) figures(ctx context.Context, who string, g group) (map[string]report.Value, error) {
+	texts, err := r.run(ctx, who, g)
+	if err != nil {
+		return nil, err
+	}
+	return g.read(texts)
 }
 
 func (r *runner) runCopy(ctx context.Context, name, who string, g group) (string, error) {
