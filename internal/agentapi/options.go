@@ -37,7 +37,7 @@ func OptionOf(name string) (option LauncherOption, known bool) {
 	return option, known
 }
 
-// ValuesOf returns how many of the words after an option, of which next is the first, are its values; of an option that is not known at most one. A
+// ValuesOf returns how many of the words after an option, of which next is the first, are its values; of an unknown option at most one. A
 // variable of Hydra may be one word (-genv NAME=VALUE).
 func ValuesOf(option, next string) (values int, known bool) {
 	name := strings.TrimLeft(option, "-")

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// aboveLimit is what the API server says of a request above the limit of the same container (k8s.io/kubernetes/pkg/apis/core/validation).
+// aboveLimit is the API server's message about a request above the limit of the same container (k8s.io/kubernetes/pkg/apis/core/validation).
 var aboveLimit = regexp.MustCompile(`(?:"([^"]+)": )?must be less than or equal to (\S+) limit of (\S+)`)
 
 // nameDefaultLimits adds to errors about requests above a limit that the pod's template does not have where that limit comes from: the default of a

@@ -113,7 +113,7 @@ var exactErrors = []OwnError{
 	{
 		Name: "not in list", Matches: regexp.MustCompile(`ValueError: (?:.* is not in (?:list|deque|tuple|range)|list\.remove\(x\): x not in list|tuple\.index\(x\): x not in tuple|substring not found|sequence\.index)|IndexError: pop from (?:an )?empty|KeyError: '(?:pop from an empty set|popitem\(\): dictionary is empty)'`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "The program looks for a value that is not there, or takes one from an empty list. Test for it before; this rank may have fewer items than the others."},
+			{Text: "The program looks for a value that is missing, or takes one from an empty list. Test for it before; this rank may have fewer items than the others."},
 		},
 	},
 	{
@@ -165,7 +165,7 @@ var exactErrors = []OwnError{
 		},
 	},
 	{
-		Name: "binary layout", Matches: regexp.MustCompile(`struct\.error: |buffer size must be a multiple of element size|buffer is smaller than requested size|string size must be a multiple of element size|cannot fit .* into an array|bytes must be in range\(0, 256\)|byte must be in range|int too big to convert|can't convert negative int to unsigned`),
+		Name: "binary layout", Matches: regexp.MustCompile(`struct\.error: |(?:buffer|string) size must be a multiple of element|buffer is smaller than requested|cannot fit .* into an array|bytes? must be in range|int too big to convert|can't convert negative int to unsigned`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "The bytes do not fit the form by which they are read or written: a file that is cut off, a number that is too large for its field, or another size or order of bytes than was written. Print how many bytes there are, and compare them with the form.", Action: `struct.calcsize("<...")`},
 		},
@@ -286,13 +286,13 @@ var exceptionErrors = []OwnError{
 	{
 		Name: "HDF5 name", Matches: regexp.MustCompile(`Unable to (?:synchronously )?create (?:dataset|group|link|attribute) .*(?:name already exists|already exists)`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "The file has an object of this name already, of an earlier attempt. Open the file with mode \"w\" to start anew, or use require_dataset.", Action: "group.require_dataset(...)"},
+			{Text: "The file has an object of this name already, of an earlier attempt. Open the file with mode \"w\" to start again, or use require_dataset.", Action: "group.require_dataset(...)"},
 		},
 	},
 	{
 		Name: "gradient", Matches: regexp.MustCompile(`does not require grad and does not have a grad_fn|Trying to backward through the graph a second time|modified by an inplace operation|leaf Variable that requires grad|Can't call numpy\(\) on Tensor that requires grad`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "The tensor's gradient cannot be computed here: it was detached, changed in place, or its graph was used already. Compute the loss anew in each step, without .item(), .detach() or += between; detach() what is only printed.", Action: "loss.backward() once for each step"},
+			{Text: "The tensor's gradient cannot be computed here: it was detached, changed in place, or its graph was used already. Compute the loss again in each step, without .item(), .detach() or += between; detach() what is only printed.", Action: "loss.backward() once for each step"},
 		},
 	},
 	{
@@ -388,13 +388,13 @@ var exceptionErrors = []OwnError{
 	{
 		Name: "validation", Matches: regexp.MustCompile(`ValidationError: \d+ validation errors? for (?P<model>\w+)|MissingMandatoryValue|Missing mandatory value: (?P<model2>\S+)|could not determine a constructor for the tag|Additional properties are not allowed|is a required property|(?:NoSectionError|NoOptionError|DuplicateOptionError|MissingSectionHeaderError)`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Correct the configuration that the program reads ({model|its keys}): a field is missing, has another type, or is not known to this version. The message names it."},
+			{Text: "Correct the configuration that the program reads ({model|its keys}): a field is missing, has another type, or is unknown to this version. The message names it."},
 		},
 	},
 	{
 		Name: "warning as an error", Matches: regexp.MustCompile(`^(?:Deprecation|Future|Runtime|User|PendingDeprecation|Resource|Syntax|Import)Warning: `),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "A warning ended the program, since it or a variable turns warnings into errors. Correct what it says, or let warnings be warnings.", Action: "env: PYTHONWARNINGS=default"},
+			{Text: "A warning ended the program, since it or a variable turns warnings into errors. Correct its cause, or let warnings be warnings.", Action: "env: PYTHONWARNINGS=default"},
 		},
 	},
 	{
@@ -412,7 +412,7 @@ var exceptionErrors = []OwnError{
 	{
 		Name: "assertion", Matches: regexp.MustCompile(`^AssertionError$|^AssertionError: *$`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "The condition of this assert is false on this rank. Print the values in it; those that depend on the rank or on {ranks} ranks come first.", Action: "assert condition, (rank, value)"},
+			{Text: "The condition of this assert is false on this rank. Print the values in it; those that depend on the rank or on {ranks} ranks are the first to look at.", Action: "assert condition, (rank, value)"},
 		},
 	},
 }

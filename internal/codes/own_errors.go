@@ -246,7 +246,7 @@ var (
 	// names that the job has, and first, that of rank 0.
 	HostOfJob = []v1alpha1.Remedy{
 		{Text: "Correct the host name {host}: no pod of this job has it. The hosts of the job are {hosts}.", Action: "{first}"},
-		{Text: "Or let rank 0 send its own name, which fits every kind of job.", Action: "master = comm.bcast(socket.getfqdn(), root=0)"},
+		{Text: "Or let rank 0 send its own name, which fits every kind of job.", Action: "host = comm.bcast(socket.getfqdn(), root=0)"},
 	}
 	// ShadowedModule are those for a name that a module lacks whose file is in none of Python's folders. They may also use module and file.
 	ShadowedModule = []v1alpha1.Remedy{

@@ -149,5 +149,5 @@ func (p *input) restartedTooOften() *Finding {
 	return &f
 }
 
-// restartsIn is where the launcher's agent says how often the job was started again.
+// restartsIn matches the line of the launcher's agent about how often the job was started again.
 var restartsIn = regexp.MustCompile(`started again (\d+) times`)

@@ -32,7 +32,7 @@ func otherMPI(p *input) []Finding {
 	}
 	other, found, line := p.findOtherMPI(*launcher)
 	if s := p.LauncherSummary(); other == "" || s != nil && (s.RanksSeen > 0 || len(s.Ranks) > 0) {
-		// Ranks that ran beside the launcher only: hostfileIgnored.
+		// Ranks that ran next to the launcher only: hostfileIgnored.
 		return nil
 	}
 	_, figures := p.otherMPIEntry(other, found)

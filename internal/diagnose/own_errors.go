@@ -493,7 +493,7 @@ func (p *input) notPermitted(figures map[string]string) []v1alpha1.Remedy {
 // notExecutedCode is how a shell ends that may not execute a file (POSIX).
 const notExecutedCode = "exit code 126"
 
-// roleOfRank returns the role of the pod in which a rank runs; that of the first ranks if it is not known.
+// roleOfRank returns the role of the pod in which a rank runs; that of the first ranks if it is unknown.
 func (p *input) roleOfRank(rank string) mpi.Role {
 	if number, err := strconv.ParseInt(rank, 10, 32); err == nil {
 		if role, _, known := p.PlaceOf(int32(number)); known {

@@ -92,7 +92,7 @@ func (p *input) considerWarnings(f *Finding) {
 	}
 }
 
-// decisionOn returns what a warning explains; nil if it is not known.
+// decisionOn returns what a warning explains; nil if it is unknown.
 func decisionOn(warning string) *warned {
 	for i := range warnedOf {
 		if first, last, _ := strings.Cut(warnedOf[i].text, "%q"); strings.Contains(warning, first) && strings.Contains(warning, last) {

@@ -264,7 +264,7 @@ func held(state *jobstate.QueueState, workload *Workload) {
 	}
 }
 
-// noLongerFits is what Kueue 0.19 says of a job with pods that request nothing, if it selects the nodes: no node has room for them
+// noLongerFits is Kueue 0.19's message about a job with pods that request nothing, if it selects the nodes: no node has room for them
 // (pkg/cache/scheduler/tas_flavor_snapshot.go, Fits), whatever it found before. It tries such a job again at once, so that others wait.
 const noLongerFits = "Workload no longer fits after processing another workload"
 

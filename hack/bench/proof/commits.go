@@ -10,7 +10,7 @@ import (
 	"opendatahub.io/mpijob/hack/bench/report"
 )
 
-// Problem is a version in the records that nobody can measure again.
+// Problem is a version in the records that cannot be measured again.
 type Problem struct{ Record, Version, Reason string }
 
 // String returns the problem as a sentence.
@@ -48,7 +48,7 @@ func Unrepeatable(records Records, isInHistory func(commit string) bool) []Probl
 	return slices.Compact(problems)
 }
 
-// checkReport checks the versions of ours and of an earlier commit; others are not of this repository.
+// checkReport checks our version and that of an earlier commit; others are not of this repository.
 func checkReport(r report.Report, check func(record, version string)) {
 	check(r.Suite+".json", r.Version[ours])
 	if before, is := r.Version["before"]; is {
