@@ -539,7 +539,7 @@ func TestTrainJobSurvivesEvictions(t *testing.T) {
 }
 
 // TestEvictionsOfTrainJobAreBounded: a TrainJob that may be started again once after a failure, and was started again 101 times, runs its
-// program. It ends when a worker is evicted once more, and its report says that it was started again too often.
+// program. It ends when a worker is evicted once more, and its report has the cause: it was started again too often.
 func TestEvictionsOfTrainJobAreBounded(t *testing.T) {
 	parallel(t, 2)
 	namespace := newNamespace(t)
