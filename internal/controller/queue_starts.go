@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,47 +34,66 @@ type queueStarts struct {
 	// workloads lists all Workloads, and live the queues, which are few.
 	workloads func(ctx context.Context) ([]unstructured.Unstructured, error)
 	live      client.Reader
+	// namespaces are those whose Workloads are listed; empty: all.
+	namespaces []string
 	// describe returns what is known about the end of a job.
 	describe func(mpi.ID) waiting.Job
 	// isJob reports whether jobs of a kind are reconciled by the operator.
 	isJob func(kind string) bool
 	clock func() time.Time
 
-	// mu is held while the starts are estimated.
-	mu sync.Mutex
-	// of are the starts by the UIDs of Workloads, as they were at a time; they took so long.
+	// mu is held while the starts are estimated; the others use the last ones meanwhile.
+	mu   sync.Mutex
+	last atomic.Pointer[starts]
+}
+
+// starts are when jobs are expected to start, by the UIDs of their Workloads, as it was estimated at a time. That took so long.
+type starts struct {
 	of   map[types.UID]waiting.Estimate
 	at   time.Time
 	took time.Duration
 }
 
-// startOf returns when the job of a Workload that waits is expected to start; zero if that is not estimated.
+// startOf returns when the job of a Workload that waits is expected to start; zero if that is not estimated, as in the first half minute: until
+// then, the ends of the running jobs are unknown.
 func (s *queueStarts) startOf(ctx context.Context, workload types.UID, now time.Time) waiting.Estimate {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, found := s.of[workload]; s.isOld(now, found) {
-		ctx, cancel := context.WithTimeout(ctx, positionsTimeout)
-		defer cancel()
-		began := s.clock()
-		starts, err := s.estimate(ctx, now)
-		if err != nil {
-			log.FromContext(ctx).V(1).Info("the starts of jobs in queues are not estimated", "error", err.Error())
-		}
-		s.of, s.at, s.took = starts, now, s.clock().Sub(began)
-		if err != nil {
-			// The rights to read queues may be missing for good.
-			s.took = shortageRefresh / startShare
+	last := s.last.Load()
+	if last == nil {
+		s.last.CompareAndSwap(nil, &starts{at: s.clock(), took: shortageRefresh / startShare})
+		return waiting.Estimate{}
+	}
+	if _, found := last.of[workload]; last.isOld(s.clock(), found) && s.mu.TryLock() {
+		defer s.mu.Unlock()
+		// Another pass may just have estimated them.
+		if last = s.last.Load(); last.isOld(s.clock(), found) {
+			last = s.next(ctx, now)
+			s.last.Store(last)
 		}
 	}
-	return s.of[workload]
+	return last.of[workload]
+}
+
+// next estimates the starts again.
+func (s *queueStarts) next(ctx context.Context, now time.Time) *starts {
+	ctx, cancel := context.WithTimeout(ctx, positionsTimeout)
+	defer cancel()
+	began := s.clock()
+	of, err := s.estimate(ctx, now)
+	next := &starts{of: of, at: s.clock(), took: s.clock().Sub(began)}
+	if err != nil {
+		log.FromContext(ctx).V(1).Info("the starts of jobs in queues are not estimated", "error", err.Error())
+		// The rights to read queues may be missing for good.
+		next.took = shortageRefresh / startShare
+	}
+	return next
 }
 
 // isOld reports whether the starts have to be estimated again, for a job that is among them or is not.
-func (s *queueStarts) isOld(now time.Time, found bool) bool {
+func (s *starts) isOld(now time.Time, found bool) bool {
 	age := now.Sub(s.at)
 	switch {
-	case s.at.IsZero() || age < 0:
-		return true
+	case age < 0:
+		return true // the clock was set back
 	case age < startShare*s.took:
 		return false
 	}
@@ -94,14 +115,20 @@ func (s *queueStarts) estimate(ctx context.Context, now time.Time) (map[types.UI
 		return nil, err
 	}
 	uses := make(map[types.NamespacedName]string, len(localQueues))
+	// Of a ClusterQueue that is also used by namespaces that are not watched, not all Workloads are known.
+	partly := map[string]bool{}
 	for _, queue := range localQueues {
-		uses[types.NamespacedName{Namespace: queue.Namespace, Name: queue.Name}] = queue.Spec.ClusterQueue
+		name := queue.Spec.ClusterQueue
+		uses[types.NamespacedName{Namespace: queue.Namespace, Name: queue.Name}] = name
+		partly[name] = partly[name] || len(s.namespaces) > 0 && !slices.Contains(s.namespaces, queue.Namespace)
 	}
-	byQueue := map[string][]*kueue.Workload{}
+	byQueue, all := map[string][]*kueue.Workload{}, make(map[types.UID]waiting.Estimate, len(objects))
 	for i := range objects {
+		all[objects[i].GetUID()] = waiting.Estimate{}
 		workload := &kueue.Workload{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[i].Object, workload); err != nil {
-			return nil, fmt.Errorf("read Workload %s/%s: %w", objects[i].GetNamespace(), objects[i].GetName(), err)
+			log.FromContext(ctx).V(1).Info("a Workload cannot be read", "namespace", objects[i].GetNamespace(), "name", objects[i].GetName(), "error", err.Error())
+			continue
 		}
 		name := uses[types.NamespacedName{Namespace: workload.Namespace, Name: workload.Spec.QueueName}]
 		if admission := workload.Status.Admission; admission != nil {
@@ -109,11 +136,12 @@ func (s *queueStarts) estimate(ctx context.Context, now time.Time) (map[types.UI
 		}
 		byQueue[name] = append(byQueue[name], workload)
 	}
-	starts := map[types.UID]waiting.Estimate{}
 	for _, queue := range clusterQueues {
-		maps.Copy(starts, kueue.EstimateStarts(now, queue, byQueue[queue.Name], s.describeJob))
+		if !partly[queue.Name] {
+			maps.Copy(all, kueue.EstimateStarts(now, queue, byQueue[queue.Name], s.describeJob))
+		}
 	}
-	return starts, nil
+	return all, nil
 }
 
 // describeJob returns what is known about the end of a Workload's job.
@@ -128,19 +156,21 @@ func (s *queueStarts) describeJob(workload *kueue.Workload) waiting.Job {
 	return s.describe(mpi.ID{Kind: owner.Kind, Namespace: workload.Namespace, Name: owner.Name})
 }
 
-// listAs returns all objects of a kind.
+// listAs returns all objects of a kind that can be read.
 func listAs[T any](ctx context.Context, reader client.Reader, kind schema.GroupVersionKind) ([]*T, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := reader.List(ctx, list); err != nil {
 		return nil, fmt.Errorf("list %ss: %w", kind.Kind, err)
 	}
-	all := make([]*T, len(list.Items))
+	all := make([]*T, 0, len(list.Items))
 	for i := range list.Items {
-		all[i] = new(T)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, all[i]); err != nil {
-			return nil, fmt.Errorf("read %s %s: %w", kind.Kind, list.Items[i].GetName(), err)
+		object := new(T)
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, object); err != nil {
+			log.FromContext(ctx).V(1).Info("an object cannot be read", "kind", kind.Kind, "name", list.Items[i].GetName(), "error", err.Error())
+			continue
 		}
+		all = append(all, object)
 	}
 	return all, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
@@ -53,33 +54,59 @@ func TestQueueStarts(t *testing.T) {
 			return waiting.Job{Start: now.Add(-time.Minute), Deadline: time.Hour}
 		},
 	}
-	b := s.startOf(t.Context(), "b", now)
+	at := func(after time.Duration) time.Time { clock = now.Add(after); return clock }
+	if first := s.startOf(t.Context(), "b", at(0)); !first.IsZero() || read != 0 {
+		t.Errorf("before the running jobs are known b starts %+v", first)
+	}
+	b := s.startOf(t.Context(), "b", at(30*time.Second))
 	if b.By.IsZero() || b.By.Before(now.Add(58*time.Minute)) || b.By.After(now.Add(time.Hour+time.Minute)) {
 		t.Errorf("b starts %+v", b)
 	}
-	if c := s.startOf(t.Context(), "c", now); !c.IsZero() {
+	if c := s.startOf(t.Context(), "c", at(31*time.Second)); !c.IsZero() {
 		t.Errorf("c waits in a queue that is unknown, and starts %+v", c)
 	}
-	if s.startOf(t.Context(), "b", now.Add(29*time.Second)); read != 1 {
-		t.Errorf("within 30 s the Workloads were read %d times", read)
+	for _, step := range []struct {
+		what        string
+		workload    types.UID
+		seen, after time.Duration
+		want        int
+	}{
+		{"within 30 s", "b", 0, 59 * time.Second, 1},
+		{"after 30 s", "b", 0, 61 * time.Second, 2},
+		{"by a pass that began before", "b", -time.Minute, 62 * time.Second, 2},
+		{"for a job without an estimate", "c", 0, 70 * time.Second, 2},
+		{"for a new job", "new", 0, 71 * time.Second, 3},
+		{"for another one within 5 s", "newer", 0, 75 * time.Second, 3},
+		{"for another one later", "newer", 0, 77 * time.Second, 4},
+	} {
+		at(step.after)
+		if s.startOf(t.Context(), step.workload, now.Add(step.seen)); read != step.want {
+			t.Errorf("%s: the Workloads were read %d times, want %d", step.what, read, step.want)
+		}
 	}
-	if s.startOf(t.Context(), "b", now.Add(30*time.Second)); read != 2 {
-		t.Errorf("after 30 s the Workloads were read %d times, want 2", read)
-	}
-	if s.startOf(t.Context(), "new", now.Add(36*time.Second)); read != 3 {
-		t.Errorf("for a new job the Workloads were read %d times, want 3", read)
-	}
-	s.took = 3 * time.Second
-	if s.startOf(t.Context(), "b", now.Add(90*time.Second)); read != 3 {
+	s.last.Load().took = 3 * time.Second
+	if s.startOf(t.Context(), "b", at(130*time.Second)); read != 4 {
 		t.Error("an estimate that takes long is repeated as often")
 	}
-	s.took, refused = 0, errors.New("clusterqueues is forbidden")
-	if got := s.startOf(t.Context(), "b", now.Add(2*time.Minute)); !got.IsZero() {
+	s.last.Load().took, refused = 0, errors.New("clusterqueues is forbidden")
+	if got := s.startOf(t.Context(), "b", at(140*time.Second)); !got.IsZero() {
 		t.Errorf("without the right to read queues b starts %+v", got)
 	}
 	refused = nil
-	if got := s.startOf(t.Context(), "b", now.Add(2*time.Minute+29*time.Second)); !got.IsZero() {
+	if got := s.startOf(t.Context(), "b", at(169*time.Second)); !got.IsZero() {
 		t.Errorf("29 s after a refusal queues are read again: %+v", got)
+	}
+	if got := s.startOf(t.Context(), "b", at(171*time.Second)); got.IsZero() {
+		t.Error("after a refusal queues are never read again")
+	}
+	s.mu.Lock()
+	if got := s.startOf(t.Context(), "b", at(300*time.Second)); got.IsZero() {
+		t.Error("while another pass estimates the starts, there are none")
+	}
+	s.mu.Unlock()
+	s.namespaces = []string{"two"}
+	if got := s.startOf(t.Context(), "b", at(400*time.Second)); !got.IsZero() {
+		t.Errorf("in a ClusterQueue that namespaces use that are not watched, b starts %+v", got)
 	}
 }
 

@@ -49,6 +49,8 @@ type queues struct {
 	// priorities are Kueue's priority classes, and without has since when a job has no Workload.
 	priorities *priorities
 	without    *jobTimes
+	// unfit has since when a job does not fit although it should, because its pods request nothing.
+	unfit *jobTimes
 }
 
 // addQueues reads the Workloads of jobs of some kinds from when Kueue is installed, which may be later.
@@ -65,9 +67,9 @@ func addQueues(ctx context.Context, m manager.Manager, config *rest.Config, name
 	if err != nil {
 		return nil, fmt.Errorf("set up asking Kueue for positions: %w", err)
 	}
-	q.positions, q.priorities, q.without = newPositions(core.RESTClient()), &priorities{live: m.GetAPIReader()}, &jobTimes{}
+	q.positions, q.priorities, q.without, q.unfit = newPositions(core.RESTClient()), &priorities{live: m.GetAPIReader()}, &jobTimes{}, &jobTimes{}
 	q.starts = &queueStarts{
-		workloads: q.all, live: m.GetAPIReader(), describe: describeRun, clock: time.Now,
+		workloads: q.all, live: m.GetAPIReader(), namespaces: namespaces, describe: describeRun, clock: time.Now,
 		isJob: func(kind string) bool { return q.changes[kind] != nil },
 	}
 	err = m.Add(whenInstalled(m, "Kueue", workloadKinds, func(ctx context.Context) error {
@@ -152,6 +154,7 @@ func (q *queues) observe(ctx context.Context, job mpi.Job, now time.Time) (*kueu
 		return nil, nil, err
 	}
 	state := kueue.FromKueue(job.Queue, workload, nil)
+	q.doubt(job, &state, now)
 	waits := workload == nil && job.Lifecycle.Suspended && !job.SuspendedInQueue
 	if since := q.without.of(job.ID(), waits, now); waits && now.Sub(since) >= kueue.WorkloadTime {
 		state = kueue.WithoutWorkload(job, since, q.priorities.names(ctx, now))
@@ -159,6 +162,7 @@ func (q *queues) observe(ctx context.Context, job mpi.Job, now time.Time) (*kueu
 	if workload != nil && !state.Admitted && !state.Never {
 		queue := types.NamespacedName{Namespace: job.Namespace, Name: state.Name}
 		state = kueue.FromKueue(job.Queue, workload, q.positions.positionOf(ctx, queue, workload.Name, now))
+		q.doubt(job, &state, now)
 		if q.starts != nil && !state.Never {
 			state.Start = q.starts.startOf(ctx, workload.UID, now)
 		}
@@ -166,8 +170,19 @@ func (q *queues) observe(ctx context.Context, job mpi.Job, now time.Time) (*kueu
 	return workload, &state, nil
 }
 
+// doubt has a job wait for a while before its pods are said not to fit because they request nothing.
+func (q *queues) doubt(job mpi.Job, state *jobstate.QueueState, now time.Time) {
+	unfit := state.Reason == kueue.ReasonNeedsRequests
+	if since := q.unfit.of(job.ID(), unfit, now); unfit && now.Sub(since) < kueue.UnfitTime {
+		state.Reason, state.Why, state.Never = "", "", false
+	}
+}
+
 // forget drops what is kept of a job that is gone.
-func (q *queues) forget(job mpi.ID) { q.without.of(job, false, time.Time{}) }
+func (q *queues) forget(job mpi.ID) {
+	q.without.of(job, false, time.Time{})
+	q.unfit.of(job, false, time.Time{})
+}
 
 // priorities are the names of Kueue's priority classes, as they were at a time.
 type priorities struct {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -46,7 +48,7 @@ func TestWithoutWorkload(t *testing.T) {
 		"its user suspends it":   {change: func(j *mpi.Job) { j.SuspendedInQueue = true }, after: time.Hour, want: none},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := queues{known: true, filled: filled, workloads: api, priorities: &priorities{live: api}, without: &jobTimes{}}
+			q := queues{known: true, filled: filled, workloads: api, priorities: &priorities{live: api}, without: &jobTimes{}, unfit: &jobTimes{}}
 			job := mpitest.Job(2, func(j *mpi.Job) { j.Queue, j.Lifecycle.Suspended = "team-a", true })
 			if test.change != nil {
 				test.change(&job)
@@ -97,5 +99,37 @@ func TestQueueBeforeWorkloadsAreRead(t *testing.T) {
 				t.Errorf("the back end is %s", state.Backend)
 			}
 		})
+	}
+}
+
+// TestUnfit: a job whose pods request nothing is never admitted where Kueue selects the nodes. One that has only lost its quota to another job has
+// the same message, for a moment.
+func TestUnfit(t *testing.T) {
+	const text = `{metadata: {name: w, uid: w}, spec: {queueName: team-a}, status: {resourceRequests: [{name: launcher}],
+		conditions: [{type: QuotaReserved, status: "False", reason: Pending, message: Workload no longer fits after processing another workload}]}}`
+	filled := make(chan struct{})
+	close(filled)
+	api := mpitest.FakeAPI().WithInterceptorFuncs(interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			if into, is := list.(*unstructured.UnstructuredList); is {
+				into.Items = parsed(t, []string{text})
+			}
+			return nil
+		},
+	}).Build()
+	none := func(context.Context, types.NamespacedName) (map[string]kueue.Position, error) { return nil, nil }
+	q := queues{known: true, filled: filled, workloads: api, without: &jobTimes{}, unfit: &jobTimes{}, positions: &positions{read: none, known: map[types.NamespacedName]*queuePositions{}}}
+	job := mpitest.Job(2, func(j *mpi.Job) { j.Queue, j.Lifecycle.Suspended = "team-a", true })
+	for _, step := range []struct {
+		after time.Duration
+		never bool
+	}{{0, false}, {29 * time.Second, false}, {30 * time.Second, true}, {time.Hour, true}} {
+		_, state, err := q.observe(t.Context(), job, mpitest.Now.Add(step.after))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if state.Never != step.never || (state.Reason == kueue.ReasonNeedsRequests) != step.never {
+			t.Errorf("after %s: %+v", step.after, state)
+		}
 	}
 }

@@ -51,7 +51,7 @@ func TestForget(t *testing.T) {
 	for _, kind := range []kinds.Kind{mpijob.Kind{}, trainjob.NewKind()} {
 		t.Run(kind.Name(), func(t *testing.T) {
 			queue := &forgetful{}
-			r := &reconciler{kind: kind, gangs: &Gangs{embedded: queue}, queues: &queues{without: &jobTimes{}}, quotas: &quotas{}}
+			r := &reconciler{kind: kind, gangs: &Gangs{embedded: queue}, queues: &queues{without: &jobTimes{}, unfit: &jobTimes{}}, quotas: &quotas{}}
 			if err := r.forget(t.Context(), keyOf("ns", "pi")); err != nil {
 				t.Fatal(err)
 			}

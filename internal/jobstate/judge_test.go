@@ -158,12 +158,12 @@ func TestJudge(t *testing.T) {
 		"suspended": {
 			job:   mpitest.Job(2, func(j *mpi.Job) { j.Lifecycle.Suspended = true }),
 			phase: v1alpha1.PhaseSuspended, reason: codes.Suspended,
-			message: "Suspended by its own field spec.runPolicy.suspend, and no queue will resume it: it has no pods until it is resumed by kubectl odh mpijob resume pi -n ns.",
+			message: "Suspended by its own field spec.runPolicy.suspend. The job names no queue that would resume it: to start it, run kubectl odh mpijob resume pi -n ns.",
 		},
 		"suspended TrainJob": {
 			job:   mpitest.Job(2, func(j *mpi.Job) { j.Kind, j.Lifecycle.Suspended = mpi.KindTrainJob, true }),
 			phase: v1alpha1.PhaseSuspended, reason: codes.Suspended,
-			message: "Suspended by its own field spec.suspend, and no queue will resume it: it has no pods until it is resumed by kubectl odh mpijob resume pi -n ns.",
+			message: "Suspended by its own field spec.suspend. The job names no queue that would resume it: to start it, run kubectl odh mpijob resume pi -n ns.",
 		},
 		"complete": {
 			job: job, seen: jobstate.Observed{Launcher: mpitest.Launcher(job, batchv1.JobComplete), Workers: workers(corev1.PodRunning)},

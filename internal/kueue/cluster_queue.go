@@ -1,6 +1,7 @@
 package kueue
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +23,8 @@ type ClusterQueue struct {
 		} `json:"resourceGroups,omitempty"`
 		// CohortName is set if it shares its quota with other ClusterQueues.
 		CohortName string `json:"cohortName,omitempty"`
+		// AdmissionScope is set if the use of its LocalQueues in the past decides about the order.
+		AdmissionScope *struct{} `json:"admissionScope,omitempty"`
 		// QueueingStrategy is StrictFIFO if no job passes one that does not fit.
 		QueueingStrategy string `json:"queueingStrategy,omitempty"`
 	} `json:"spec"`
@@ -67,8 +70,15 @@ type PodSetAssignment struct {
 	ResourceUsage corev1.ResourceList            `json:"resourceUsage,omitempty"`
 }
 
-// amount is a quantity in thousandths, as CPUs are requested.
+// amount is a quantity: of CPUs in thousandths, of other resources in their unit (kueue/pkg/resources/requests.go).
 type amount = int64
+
+func amountOf(name corev1.ResourceName, quantity resource.Quantity) amount {
+	if name == corev1.ResourceCPU {
+		return quantity.MilliValue()
+	}
+	return quantity.Value()
+}
 
 // of is a resource of a flavor.
 type of struct {
@@ -79,7 +89,8 @@ type of struct {
 // room is the free quota of a ClusterQueue as Workloads take and release it (waiting.Room).
 type room struct {
 	queue *ClusterQueue
-	free  map[of]amount
+	// free is what is left of all: more is never free, since pods that have ended may have released their part of a Workload's already.
+	free, all map[of]amount
 	// running and waiting are the Workloads, and excluded, for each that waits, the flavors that do not accept its pods.
 	running, waiting []*Workload
 	excluded         []map[string]bool
@@ -88,17 +99,18 @@ type room struct {
 }
 
 func newRoom(queue *ClusterQueue, running, waiting []*Workload, excluded []map[string]bool) *room {
-	r := &room{queue: queue, free: map[of]amount{}, running: running, waiting: waiting, excluded: excluded, placed: map[int]map[of]amount{}}
+	r := &room{queue: queue, free: map[of]amount{}, all: map[of]amount{}, running: running, waiting: waiting, excluded: excluded, placed: map[int]map[of]amount{}}
 	for _, group := range queue.Spec.ResourceGroups {
 		for _, flavor := range group.Flavors {
 			for _, quota := range flavor.Resources {
-				r.free[of{flavor.Name, quota.Name}] += quota.NominalQuota.MilliValue()
+				r.all[of{flavor.Name, quota.Name}] += amountOf(quota.Name, quota.NominalQuota)
 			}
 		}
 	}
+	maps.Copy(r.free, r.all)
 	for _, flavor := range queue.Status.FlavorsReservation {
 		for _, held := range flavor.Resources {
-			r.free[of{flavor.Name, held.Name}] -= held.Total.MilliValue()
+			r.free[of{flavor.Name, held.Name}] -= amountOf(held.Name, held.Total)
 		}
 	}
 	return r
@@ -107,11 +119,14 @@ func newRoom(queue *ClusterQueue, running, waiting []*Workload, excluded []map[s
 // Place takes the quota that a waiting Workload requests, and reports whether there is enough.
 func (r *room) Place(i int) bool {
 	taken := map[of]amount{}
-	if r.waiting[i].Status.ResourceRequests == nil {
+	workload := r.waiting[i]
+	if workload.Status.ResourceRequests == nil {
 		return false
 	}
-	for _, podSet := range r.waiting[i].Status.ResourceRequests {
-		if !r.placePodSet(r.waiting[i].requests(podSet), r.excluded[i], taken) {
+	for _, podSet := range workload.Status.ResourceRequests {
+		left, fits := r.placePodSet(workload.requests(podSet), r.excluded[i], taken)
+		// Before Kueue has looked at the Workload, its requests may have resources that Kueue is configured to ignore.
+		if !fits || left > 0 && workload.isConsidered() {
 			return false
 		}
 	}
@@ -122,9 +137,9 @@ func (r *room) Place(i int) bool {
 	return true
 }
 
-// placePodSet adds what a pod set takes, and reports whether that is free. All resources of a group come from the same flavor, the first one
+// placePodSet adds what a pod set takes, and reports whether that is free, and of how many resources the queue has no quota. All resources of a group come from the same flavor, the first one
 // that has enough.
-func (r *room) placePodSet(left map[corev1.ResourceName]amount, excluded map[string]bool, taken map[of]amount) bool {
+func (r *room) placePodSet(left map[corev1.ResourceName]amount, excluded map[string]bool, taken map[of]amount) (uncovered int, fits bool) {
 	for _, group := range r.queue.Spec.ResourceGroups {
 		wants := map[corev1.ResourceName]amount{}
 		for _, name := range group.CoveredResources {
@@ -135,15 +150,15 @@ func (r *room) placePodSet(left map[corev1.ResourceName]amount, excluded map[str
 		}
 		i := slices.IndexFunc(group.Flavors, func(f flavor) bool { return !excluded[f.Name] && r.has(f.Name, wants, taken) })
 		if i < 0 && len(wants) > 0 {
-			return false
+			return 0, false
 		}
 		for name, much := range wants {
 			taken[of{group.Flavors[i].Name, name}] += much
 		}
 	}
-	// The queue has no quota for what is left. The number of pods is limited only where it has one.
+	// The number of pods is limited only where the queue has a quota of it.
 	delete(left, corev1.ResourcePods)
-	return len(left) == 0
+	return len(left), true
 }
 
 // requests are what a pod set requests, and how many pods it has.
@@ -151,11 +166,11 @@ func (w *Workload) requests(podSet PodSetRequest) map[corev1.ResourceName]amount
 	requests := map[corev1.ResourceName]amount{}
 	for name, request := range podSet.Resources {
 		if !request.IsZero() {
-			requests[name] = request.MilliValue()
+			requests[name] = amountOf(name, request)
 		}
 	}
 	if i := slices.IndexFunc(w.Spec.PodSets, func(s PodSet) bool { return s.Name == podSet.Name }); i >= 0 {
-		requests[corev1.ResourcePods] = 1000 * w.Spec.PodSets[i].Count
+		requests[corev1.ResourcePods] = w.Spec.PodSets[i].Count
 	}
 	return requests
 }
@@ -174,7 +189,7 @@ func (r *room) has(flavor string, wants map[corev1.ResourceName]amount, taken ma
 // Release gives back what a running Workload holds.
 func (r *room) Release(i int) {
 	for what, much := range r.running[i].holds() {
-		r.free[what] += much
+		r.free[what] = min(r.free[what]+much, r.all[what])
 	}
 }
 
@@ -193,7 +208,7 @@ func (w *Workload) holds() map[of]amount {
 	}
 	for _, podSet := range w.Status.Admission.PodSetAssignments {
 		for name, used := range podSet.ResourceUsage {
-			all[of{podSet.Flavors[name], name}] += used.MilliValue()
+			all[of{podSet.Flavors[name], name}] += amountOf(name, used)
 		}
 	}
 	return all

@@ -85,6 +85,10 @@ const (
 // ReasonLacksResource is the reason of a job that requests a resource for which its queue has no quota.
 const ReasonLacksResource = "LacksResource"
 
+// UnfitTime is how long a job has ReasonNeedsRequests before that is certain: a job that has just lost quota to another one has the same
+// message.
+const UnfitTime = 30 * time.Second
+
 // ReasonNeedsRequests is the reason of a job with pods that request nothing, in a queue where Kueue selects the nodes.
 const ReasonNeedsRequests = "NeedsRequests"
 

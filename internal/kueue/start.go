@@ -21,10 +21,10 @@ const (
 
 // EstimateStarts estimates when the Workloads start that wait for the quota of a ClusterQueue, by their UID, from when those end that
 // hold it. Workloads are those that hold quota of any ClusterQueue, and those that wait for this one; the others are left out. describe returns
-// what is known about the job of a Workload. Estimates are empty for a ClusterQueue in a cohort: others borrow from it or lend to it, and
-// it is unknown which.
+// what is known about the job of a Workload. There are no estimates for a ClusterQueue in a cohort, since others borrow from it or lend to
+// it, nor where fair sharing decides about the order.
 func EstimateStarts(now time.Time, queue *ClusterQueue, workloads []*Workload, describe func(*Workload) waiting.Job) map[types.UID]waiting.Estimate {
-	if queue.Spec.CohortName != "" {
+	if queue.Spec.CohortName != "" || queue.Spec.AdmissionScope != nil {
 		return nil
 	}
 	var running, line []*Workload
@@ -51,18 +51,43 @@ func EstimateStarts(now time.Time, queue *ClusterQueue, workloads []*Workload, d
 		runs[i] = workload.limited(describe(workload))
 	}
 	estimates := map[types.UID]waiting.Estimate{}
-	for i, estimate := range waiting.Starts(now, waits, runs, func() waiting.Room { return newRoom(queue, running, line, excluded) }) {
+	starts := waiting.Starts(now, waits, runs, func() waiting.Room { return newRoom(queue, running, line, excluded) })
+	// Where quota is free, a job waits for something else, such as nodes of a topology, and those behind it for that, too.
+	first := slices.IndexFunc(starts, func(e waiting.Estimate) bool { return !e.By.IsZero() && e.Basis == "" })
+	for i, estimate := range starts {
+		switch {
+		case first >= 0 && i == first:
+			estimate = waiting.Estimate{Reason: waiting.NotForQuota, Other: &waits[first]}
+		case first >= 0 && i > first:
+			estimate = waiting.Estimate{Reason: waiting.NoneAhead, Other: &waits[first]}
+		}
 		estimates[line[i].UID] = estimate
 	}
 	return estimates
 }
 
-// waitsNow reports whether a Workload waits for quota. In a strict queue, one that never fits waits before the others.
+// isConsidered reports whether Kueue has tried to admit a Workload.
+func (w *Workload) isConsidered() bool {
+	return apimeta.FindStatusCondition(w.Status.Conditions, quotaReserved) != nil
+}
+
+// waitsNow reports whether a Workload waits for quota. In a strict queue, one that is too large waits before the others. One that its queue
+// does not admit at all is not in the line.
 func (w *Workload) waitsNow(now time.Time, strict bool) bool {
 	if requeue := w.Status.RequeueState; requeue != nil && requeue.RequeueAt != nil && requeue.RequeueAt.After(now) {
 		return false
 	}
-	return w.Standing() == Active && (strict || !FromKueue(w.Spec.QueueName, w, nil).Never)
+	if w.Standing() != Active {
+		return false
+	}
+	switch state := FromKueue(w.Spec.QueueName, w, nil); state.Reason {
+	case ReasonStopped, reasonInadmissible, reasonMisconfigured:
+		return false
+	case ReasonNeedsRequests:
+		return true
+	default:
+		return strict || !state.Never
+	}
 }
 
 // inTurn compares the places of two Workloads in a queue, as Kueue sorts them
@@ -84,8 +109,13 @@ func (w *Workload) waitsFrom() time.Time {
 func (w *Workload) limited(job waiting.Job) waiting.Job {
 	job.Lingers = 0
 	admitted := isAdmitted(w)
-	if admitted && job.Start.IsZero() {
+	switch reserved := apimeta.FindStatusCondition(w.Status.Conditions, quotaReserved); {
+	case !job.Start.IsZero() || w.Status.Admission == nil:
+	case admitted:
 		job.Start = admittedAt(w)
+	case reserved != nil:
+		// It waits for admission checks, or its pods are being deleted.
+		job.Start = reserved.LastTransitionTime.Time
 	}
 	if w.Spec.MaximumExecutionTimeSeconds == nil {
 		return job

@@ -110,6 +110,46 @@ func TestEstimateStarts(t *testing.T) {
 			workloads: []string{runs("a", 8), waits("c", 4, 1)},
 			jobs:      map[string]waiting.Job{"a": ends(50)},
 		},
+		"quota is free for one that waits for nodes": {
+			workloads: []string{runs("a", 5), waits("c", 2, 1, "MESSAGE", "'topology \"default\" allows to fit only 1 out of 2 pod(s)'"), waits("d", 9, 2)},
+			jobs:      map[string]waiting.Job{"a": ends(50), "c": ends(55)},
+			want:      map[types.UID]waiting.Estimate{"c": {Reason: waiting.NotForQuota, Other: &waiting.Job{Name: "c"}}, "d": {Reason: waiting.NoneAhead, Other: &waiting.Job{Name: "c"}}},
+		},
+		"fair sharing decides about the order": {
+			queue:     strings.Replace(fmt.Sprintf(startQueue, ""), "spec: {", "spec: {admissionScope: {}, ", 1),
+			workloads: []string{runs("a", 8), waits("c", 4, 1)},
+			jobs:      map[string]waiting.Job{"a": ends(50)},
+		},
+		"one of a stopped LocalQueue is passed in a strict queue": {
+			queue:     strings.Replace(fmt.Sprintf(startQueue, ""), "spec: {", "spec: {queueingStrategy: StrictFIFO, ", 1),
+			workloads: []string{runs("a", 8), waits("c", 4, 1, "MESSAGE", "LocalQueue team is stopped"), waits("d", 6, 2)},
+			jobs:      map[string]waiting.Job{"a": ends(50)},
+			want:      map[types.UID]waiting.Estimate{"d": by(50)},
+		},
+		"pods that have ended have released their part": {
+			queue:     strings.Replace(fmt.Sprintf(startQueue, ""), `total: "8"`, `total: "2"`, 1),
+			workloads: []string{runs("a", 8), waits("c", 12, 1)},
+			jobs:      map[string]waiting.Job{"a": ends(50)},
+			want:      map[types.UID]waiting.Estimate{"c": {Reason: waiting.NotReleased}},
+		},
+		"a quota without an end": {
+			queue: `{metadata: {name: team}, spec: {resourceGroups: [{coveredResources: [cpu, memory], flavors: [{name: plain, resources: [{name: cpu, nominalQuota: 10}, {name: memory, nominalQuota: 1Ei}]}]}]},
+  status: {flavorsReservation: [{name: plain, resources: [{name: cpu, total: "8"}, {name: memory, total: 1Gi}]}]}}`,
+			workloads: []string{runs("a", 8), waits("c", 4, 1, `memory: "0"`, "memory: 10Pi")},
+			jobs:      map[string]waiting.Job{"a": ends(50)},
+			want:      map[types.UID]waiting.Estimate{"c": by(50)},
+		},
+		"a resource that Kueue may be configured to ignore": {
+			workloads: []string{runs("a", 8), waits("c", 4, 1, `memory: "0"`, "hugepages-2Mi: 1Gi", `{type: QuotaReserved, status: "False", reason: Pending, message: MESSAGE}`, "")},
+			jobs:      map[string]waiting.Job{"a": ends(50)},
+			want:      map[types.UID]waiting.Estimate{"c": by(50)},
+		},
+		"one that waits for checks counts from when it got its quota": {
+			workloads: []string{strings.NewReplacer(`{type: QuotaReserved, status: "True"}, {type: Admitted, status: "True", lastTransitionTime: "2026-11-21T10:00:00Z"}`,
+				`{type: QuotaReserved, status: "True", lastTransitionTime: "2026-11-21T10:10:00Z"}`).Replace(runs("a", 8)), waits("c", 4, 1)},
+			jobs: map[string]waiting.Job{"a": {Deadline: time.Hour}},
+			want: map[types.UID]waiting.Estimate{"c": {By: time.Date(2026, 11, 21, 11, 10, 0, 0, time.UTC), Basis: waiting.Deadlines}},
+		},
 		"a quota of pods": {
 			queue: `{metadata: {name: team}, spec: {resourceGroups: [{coveredResources: [cpu, pods], flavors: [{name: plain, resources: [{name: cpu, nominalQuota: 1k}, {name: pods, nominalQuota: 6}]}]}]},
   status: {flavorsReservation: [{name: plain, resources: [{name: cpu, total: "8"}, {name: pods, total: 5}]}]}}`,

@@ -45,7 +45,7 @@ func TestTimelineSaysWhoDidIt(t *testing.T) {
 	h.job.Generation, h.job.Authors.Suspend = 5, mpi.Change{}
 	h.job.Lifecycle.Suspended = true
 	h.pass(5*time.Minute, jobstate.Observed{}, jobstate.Evidence{})
-	const suspended = "Suspended by its own field spec.runPolicy.suspend, and no queue will resume it: it has no pods until it is resumed by kubectl odh mpijob resume pi -n ns."
+	const suspended = "Suspended by its own field spec.runPolicy.suspend. The job names no queue that would resume it: to start it, run kubectl odh mpijob resume pi -n ns."
 	want := []string{
 		fmt.Sprintf("Created MPIJob %s with 1 worker. By ada.", h.job.Name), "Suspended By bob. " + suspended, "Changed By carol.", "Resumed By ada.", "Suspended " + suspended,
 	}
@@ -83,7 +83,7 @@ func TestTimelineOfUnrecordedUsers(t *testing.T) {
 	const by = "The user was not recorded; field manager: "
 	want := []string{
 		fmt.Sprintf(`Created MPIJob %s with 1 worker. %s"kubectl-create. By \"ada\"".`, h.job.Name, by), `Changed ` + by + `"kubectl-edit".`,
-		`Suspended ` + by + `"kubectl-patch". Suspended by its own field spec.runPolicy.suspend, and no queue will resume it: it has no pods until it is resumed by kubectl odh mpijob resume pi -n ns.`, `Resumed ` + by + `"argocd".`,
+		`Suspended ` + by + `"kubectl-patch". Suspended by its own field spec.runPolicy.suspend. The job names no queue that would resume it: to start it, run kubectl odh mpijob resume pi -n ns.`, `Resumed ` + by + `"argocd".`,
 	}
 	if diff := cmp.Diff(want, h.said("Created", "Suspended", "Changed", "Resumed")); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

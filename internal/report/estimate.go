@@ -86,6 +86,8 @@ func (m maker) noEstimate(estimate waiting.Estimate) string {
 		return "there is none for " + m.otherJob(estimate.Other) + " before it"
 	case waiting.Autoscaled:
 		return "the autoscaler may add nodes at any time"
+	case waiting.NotForQuota:
+		return "quota is free for it, so that it waits for something else, such as nodes"
 	case waiting.FewSamples:
 		return fmt.Sprintf("only %s of %d to %d pods waited here before, %d are needed%s", phrase.Count(wait.Samples, "job"), wait.FewestPods, wait.MostPods, waiting.MinSamples, m.notByDeadlines())
 	case waiting.WaitedLonger:

@@ -60,6 +60,8 @@ const (
 	NoneAhead Reason = "NoneAhead"
 	// Autoscaled: nodes may be added at any time.
 	Autoscaled Reason = "Autoscaled"
+	// NotForQuota: the quota is free, so that the job waits for something else.
+	NotForQuota Reason = "NotForQuota"
 	// FewSamples: only past waits can be compared, and they are too few.
 	FewSamples Reason = "FewSamples"
 	// WaitedLonger: only past waits can be compared, and nearly all of them were shorter.
