@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"regexp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,9 +14,10 @@ import (
 var aboveLimit = regexp.MustCompile(`(?:"([^"]+)": )?must be less than or equal to (\S+) limit of (\S+)`)
 
 // nameDefaultLimits adds to errors about requests above a limit that the pod's template does not have where that limit comes from: the default of a
-// LimitRange.
+// LimitRange. Errors about sizes that a LimitRange does not allow name it.
 func nameDefaultLimits(errs field.ErrorList, template corev1.PodTemplateSpec, ranges []corev1.LimitRange) {
 	for _, err := range errs {
+		nameRange(err, ranges)
 		found := aboveLimit.FindStringSubmatch(err.Detail)
 		if found == nil {
 			continue
@@ -28,6 +30,35 @@ func nameDefaultLimits(errs field.ErrorList, template corev1.PodTemplateSpec, ra
 		if text := defaultLimitText(name, limit, found[1], ranges); text != "" {
 			err.Detail += text
 		}
+	}
+}
+
+// beyond is the API server's message about a size that a LimitRange does not allow (k8s.io/kubernetes/plugin/pkg/admission/limitranger).
+var beyond = regexp.MustCompile(`(maximum|minimum) (\S+) usage per (Container|Pod) is ([^\s,]+)`)
+
+// someRange is how an error mentions the LimitRange that it is about.
+const someRange = "a LimitRange of the namespace"
+
+// nameRange names the LimitRange with the bound that an error is about, if exactly one has it.
+func nameRange(err *field.Error, ranges []corev1.LimitRange) {
+	found := beyond.FindStringSubmatch(err.Detail)
+	if found == nil || !strings.HasPrefix(err.Detail, someRange) {
+		return
+	}
+	var names []string
+	for _, of := range ranges {
+		for _, item := range of.Spec.Limits {
+			bounds := item.Max
+			if found[1] == "minimum" {
+				bounds = item.Min
+			}
+			if bound, set := bounds[corev1.ResourceName(found[2])]; set && string(item.Type) == found[3] && bound.String() == found[4] {
+				names = append(names, of.Name)
+			}
+		}
+	}
+	if len(names) == 1 {
+		err.Detail = "LimitRange " + names[0] + " of the namespace" + strings.TrimPrefix(err.Detail, someRange)
 	}
 }
 

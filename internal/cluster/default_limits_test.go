@@ -27,6 +27,8 @@ func TestNameDefaultLimits(t *testing.T) {
 		"the job's own limit": {detail, "200m", "200m", "1", detail},
 		"another default":     {detail, "", "100m", "1", detail},
 		"no LimitRange":       {detail, "", "", "", detail},
+		"beyond a maximum":    {"a LimitRange of the namespace team does not allow pods of this size: maximum cpu usage per Container is 200m, but limit is 300m", "300m", "", "200m", "LimitRange small of the namespace team does not allow pods of this size: maximum cpu usage per Container is 200m, but limit is 300m"},
+		"beyond that of none": {"a LimitRange of the namespace team does not allow pods of this size: maximum cpu usage per Pod is 200m", "300m", "", "200m", "a LimitRange of the namespace team does not allow pods of this size: maximum cpu usage per Pod is 200m"},
 		"another error":       {"must be positive", "", "200m", "1", "must be positive"},
 	} {
 		template := corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: cpu(test.own)}}}}}

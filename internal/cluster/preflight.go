@@ -288,7 +288,7 @@ func (p probe) permanentRefusal(job mpi.Job, message string, existingClasses fun
 		}
 		return field.Invalid(at, class[1], "priority class does not exist; "+existingClasses())
 	case size != "":
-		return field.Forbidden(p.containers, fmt.Sprintf("a LimitRange of the namespace %s does not allow pods of this size: %s; set sizes that it allows (kubectl -n %s describe limitrange)",
+		return field.Forbidden(p.containers, fmt.Sprintf(someRange+" %s does not allow pods of this size: %s; set sizes that it allows (kubectl -n %s describe limitrange)",
 			job.Namespace, strings.Trim(size, "[]"), job.Namespace))
 	case quota != nil:
 		return field.Required(p.containers, fmt.Sprintf("the quota %s of the namespace %s only accepts pods in which every container sets its requests or limits; missing: %s",

@@ -135,12 +135,6 @@ var exactErrors = []OwnError{
 		},
 	},
 	{
-		Name: "not iterable", Matches: regexp.MustCompile(`TypeError: (?:cannot unpack non-iterable (?P<type>[\w.]+) object|'(?P<type2>[\w.]+)' object is not (?:iterable|an iterator|reversible)|argument of type '(?P<type3>[\w.]+)' is not (?:iterable|a container))`),
-		Remedies: []v1alpha1.Remedy{
-			{Text: "The program loops over a value of type {type|another type}, or unpacks it: it is one value, not several. For a number of steps, loop over range(n).", Action: "print(type(value))"},
-		},
-	},
-	{
 		Name: "ragged array", Matches: regexp.MustCompile(`setting an array element with a sequence|inhomogeneous shape|expected sequence of length \d+ at dim \d+|all (?:the )?input array(?:s must have same number of dimensions|s must have the same shape| dimensions (?:except for|for) the concatenation axis)|Sizes of tensors must match|stack expects each tensor to be equal size|All arrays must be of the same length|Length of values \(\d+\) does not match length of index \(\d+\)|Found input variables with inconsistent numbers of samples`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "The parts have different lengths, and do not make one array. Print their shapes on each rank, and cut or pad them to one length; those of ranks differ where {ranks} ranks do not divide the data evenly."},
@@ -175,6 +169,12 @@ var exactErrors = []OwnError{
 // exceptionErrors are kinds of errors of Python's own types and of the libraries that programs use most. The texts are those of CPython 3.9 to 3.13, NumPy,
 // pandas, h5py, PyTorch and TensorFlow.
 var exceptionErrors = []OwnError{
+	{
+		Name: "not iterable", Matches: regexp.MustCompile(`TypeError: (?:cannot unpack non-iterable (?P<type>[\w.]+) object|'(?P<type2>[\w.]+)' object is not (?:iterable|an iterator|reversible)|argument of type '(?P<type3>[\w.]+)' is not (?:iterable|a container))`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "The program loops over a value of type {type|another type}, or unpacks it: it is one value, not several. For a number of steps, loop over range(n).", Action: "print(type(value))"},
+		},
+	},
 	{
 		Name: "attribute", Matches: regexp.MustCompile(`AttributeError: (?:type object )?'?(?P<type>[\w.]+)'? (?:object )?has no attribute '(?P<attribute>\w+)'`),
 		Remedies: []v1alpha1.Remedy{

@@ -87,9 +87,9 @@ var exceptionCases = map[string]ownError{
 	"ValueError: Exceeds the limit (4300 digits) for integer string conversion":                               {"digits of a number", "more digits"},
 	"ValueError: math domain error":                                                                           {"domain", "no value for this number"},
 	"ValueError: expected a positive input, got 0.0":                                                          {"domain", "no value for this number"},
-	"ValueError: 'adam' is not in list":                                                                       {"not in list", "a value that is not there"},
+	"ValueError: 'adam' is not in list":                                                                       {"not in list", "a value that is missing"},
 	"IndexError: pop from empty list":                                                                         {"not in list", "from an empty list"},
-	"ValueError: list.remove(x): x not in list":                                                               {"not in list", "a value that is not there"},
+	"ValueError: list.remove(x): x not in list":                                                               {"not in list", "a value that is missing"},
 	// Arrays, tables and files of data.
 	"ValueError: The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()":                  {"truth of an array", "A condition needs one value"},
 	"ValueError: The truth value of a Series is ambiguous. Use a.empty, a.bool(), a.item(), a.any() or a.all().":               {"truth of an array", "A condition needs one value"},

@@ -146,6 +146,7 @@ func TestOwnErrors(t *testing.T) {
 		"double free or corruption (!prev)":                                                                                              {"heap", "writes outside its memory"},
 		"subprocess.CalledProcessError: Command '['prepare']' returned non-zero exit status 9.":                                          {"called command", "what this command printed"},
 		"At line 12 of file a.f90 (unit = 10)\nFortran runtime error: End of file":                                                       {"Fortran input", "Check the file that the program reads"},
+		"TypeError: 'NoneType' object is not iterable":                                                                                   {"none", "gather and reduce return None"},
 		"TypeError: 'NoneType' object is not subscriptable":                                                                              {"none", "A value is None"},
 		"AttributeError: 'NoneType' object has no attribute 'shape'":                                                                     {"none", "A value is None"},
 		"NameError: name 'np' is not defined":                                                                                            {"name", "Define or import this name"},
