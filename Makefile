@@ -38,7 +38,7 @@ RETRY ?= 1
 CASES ?=
 # The commit whose operator and agent the suites mpijob, agent and start of the benchmark measure instead of mpi-operator and OpenSSH; empty: none.
 BEFORE ?=
-# How often each contestant of the benchmark runs each case; empty: as the suite does.
+# How often each contestant of the benchmark runs each case, but for the suites list, dashboard and cli; empty: as the suite does.
 RUNS ?=
 # Set: the benchmark cuts no run short, and the suite scale has 3,000 jobs in addition.
 FULL ?=
@@ -142,8 +142,8 @@ cluster-up: $(BIN)/cluster ## Start a real Kubernetes with NODES nodes on this m
 	@ln -sfn "$$(cluster binaries)/kubectl" $(BIN)/kubectl
 
 .PHONY: mirror
-mirror: $(BIN)/cluster ## Write the programs of the cluster to the folder TO, for make run MIRROR=URL on other machines; UPDATE=1 also writes their checksums.
-	@cluster mirror $(if $(UPDATE),--update) $(or $(TO),$(DIST)/mirror)
+mirror: $(BIN)/cluster ## Write the programs of the cluster to the folder TO or dist/mirror, for make run MIRROR=URL on other machines; UPDATE=1 also writes their checksums.
+	@cluster mirror $(if $(UPDATE),--update) $(if $(filter-out file,$(origin TO)),$(TO),$(DIST)/mirror)
 
 .PHONY: cluster-down
 cluster-down: $(BIN)/cluster ## Stop it and remove all of it.
@@ -251,7 +251,7 @@ dashboard-e2e: $(BIN)/kubectl-odh-mpijob deploy dashboard-deploy ## Run real job
 
 .PHONY: e2e
 # The images with programs that others wrote are large, and only the tests of these programs need them; so do those of upstream's examples.
-e2e: SAMPLES := $(if $(findstring rograms,$(SUITE)),$(if $(findstring mallPrograms,$(SUITE)),openmpi intelmpi,openmpi pytorch deepspeed tensorflow science intelmpi),$(if $(findstring pstreamGit,$(SUITE)),openmpi horovod-elastic tensorflow-benchmarks,$(if $(findstring pstream,$(SUITE)),openmpi mpich-sshd intelmpi-sshd openmpi-sshd horovod-mnist,$(if $(findstring rometheus,$(SUITE)),openmpi,openmpi openmpi5 mpich intelmpi openmpi-sshd))))
+e2e: SAMPLES := $(if $(findstring rograms,$(SUITE)),$(if $(findstring mall,$(SUITE)),openmpi intelmpi,openmpi pytorch deepspeed tensorflow science intelmpi),$(if $(findstring pstreamGit,$(SUITE)),openmpi horovod-elastic tensorflow-benchmarks,$(if $(findstring pstream,$(SUITE)),openmpi mpich-sshd intelmpi-sshd openmpi-sshd horovod-mnist,$(if $(findstring rometheus,$(SUITE)),openmpi,openmpi openmpi5 mpich intelmpi openmpi-sshd))))
 # Where the runs of programs are recorded for docs/proof.md.
 e2e: PROGRAMS ?= $(if $(findstring rograms,$(SUITE)),$(CURDIR)/.bench/programs.json)
 # SUITE=mutants tries all families of mistakes with a seed of its own, unless MUTANTS and MUTANTS_SEED are set; otherwise the commit is the seed.

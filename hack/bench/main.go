@@ -80,9 +80,9 @@ type options struct {
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&o.suite, "suite", "", "which suite to run, mpijob, report, queue, gang, agent, start or scale; empty: all but scale")
+	flags.StringVar(&o.suite, "suite", "", "which suite to run: "+strings.Join(suites, ", ")+"; empty: all but "+strings.Join(suitesOnRequest, " and "))
 	flags.StringVar(&o.names, "cases", "", "run the cases whose names match this regular expression; empty: all")
-	flags.IntVar(&o.runs, "runs", 0, "how often each contestant runs each case; 0: 3 times, 5 times in the suites start and compute, and once where a case has an API server of its own for each run (report, queue and scale)")
+	flags.IntVar(&o.runs, "runs", 0, "how often each contestant runs each case; 0: 3 times, 5 times in the suite start, and once where a case has an API server of its own for each run (report, queue and scale)")
 	flags.DurationVar(&o.limit, "limit", 45*time.Second, "cut create/* and burst/* short after this time, and extrapolate")
 	flags.DurationVar(&o.latency, "latency", 0, "have the API server's answers to the contestants take so much longer, as if it were far away")
 	flags.BoolVar(&o.full, "full", false, "cut nothing short, which takes an hour more; 3,000 jobs in the suite scale and up to 1,024 hosts in the suite agent in addition")
@@ -115,6 +115,14 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
+// records is the folder of the results. Those of the smallest cases are no results of a suite.
+func (o options) records() string {
+	if o.smallest {
+		return filepath.Join(o.out, "smallest")
+	}
+	return o.out
+}
+
 // wants reports whether a suite is to be run.
 func (o options) wants(suite string) bool {
 	if o.suite == "" {
@@ -143,6 +151,9 @@ func run(ctx context.Context, args []string) error {
 	}
 	if o.out == "" {
 		o.out = filepath.Join(root, ".bench")
+	}
+	if err := os.MkdirAll(o.records(), 0o755); err != nil { //nolint:gosec // results
+		return fmt.Errorf("folder of the results: %w", err)
 	}
 	matched := false
 	for _, suite := range []struct {
@@ -289,7 +300,7 @@ func bench(ctx context.Context, o options, root, suite string, chosen []cases.Ca
 		ReportCRD: filepath.Join(root, "config", "crd", "mpi.opendatahub.io_jobreports.yaml"), WorkloadCRD: workload, KWOK: built.KWOK, CLI: built.CLI,
 		Logs: filepath.Join(o.out, "logs"), Runs: o.runs, OnceRuns: o.onceRuns, Limit: o.limit, Latency: o.latency, Progress: os.Stdout,
 		Save: func(lines []report.Case) error {
-			_, err := result(lines).Write(o.out)
+			_, err := result(lines).Write(o.records())
 			return err
 		},
 	}, chosen, contestants)
@@ -319,7 +330,7 @@ func benchAgent(ctx context.Context, o options, root string, names *regexp.Regex
 	results, err := agent.Run(ctx, agent.Settings{
 		Root: root, Out: o.out, Names: names, Full: o.full, Runs: o.runs, Before: o.before, Strict: o.smallest, Progress: os.Stdout,
 		Save: func(of agent.Results) error {
-			_, err := result(of).Write(o.out)
+			_, err := result(of).Write(o.records())
 			return err
 		},
 	})
@@ -367,7 +378,7 @@ func finish(o options, begun time.Time, result report.Report, peers []string) er
 	for _, name := range slices.Sorted(maps.Keys(result.Skipped)) {
 		fmt.Printf("%s: skipped: %s\n", name, result.Skipped[name])
 	}
-	file, err := result.Write(o.out)
+	file, err := result.Write(o.records())
 	if err != nil {
 		return err
 	}

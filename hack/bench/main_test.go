@@ -6,6 +6,16 @@ import (
 	"testing"
 )
 
+// TestRecordsOfTheSmallestCases: they do not replace those of a suite.
+func TestRecordsOfTheSmallestCases(t *testing.T) {
+	for args, want := range map[string]string{"--out=/out": "/out", "--out=/out --smallest": "/out/smallest"} {
+		o, err := parse(append([]string{"--assets", "/assets"}, strings.Fields(args)...))
+		if err != nil || o.records() != want {
+			t.Errorf("with %s, the records are in %s, want %s (%v)", args, o.records(), want, err)
+		}
+	}
+}
+
 func TestParseBefore(t *testing.T) {
 	tests := map[string]struct {
 		args []string

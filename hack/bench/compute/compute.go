@@ -280,7 +280,7 @@ func (g group) read(texts []string) (map[string]report.Value, error) {
 		if use.total > 0 {
 			add(cpuSeconds, use.total, false)
 		}
-		if use.agents > 0 {
+		if use.agents > 0 && use.total > 0 {
 			add(agentShare, 100*use.agents/use.total, false)
 		}
 	}

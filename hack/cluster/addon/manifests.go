@@ -90,16 +90,35 @@ func PrepareAll(ctx context.Context, wanted map[string]string, repository string
 	if err != nil {
 		return err
 	}
+	versions, err := Fetch(ctx, builder, wanted)
+	if err != nil {
+		return err
+	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		version, err := Find(name, wanted[name])
-		if err != nil {
-			return err
-		}
+		version := versions[name]
 		if _, _, err := version.Prepare(ctx, builder, set.Path("kubectl")); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
+}
+
+// Fetch returns the wanted versions of add-ons. It fetches the programs of all of them at once, if a mirror has them.
+func Fetch(ctx context.Context, builder binaries.Builder, wanted map[string]string) (map[string]Version, error) {
+	versions := map[string]Version{}
+	var controllers []binaries.Controller
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		version, err := Find(name, wanted[name])
+		if err != nil {
+			return nil, err
+		}
+		versions[name] = version
+		for _, c := range version.Controllers {
+			controllers = append(controllers, c.Controller)
+		}
+	}
+	builder.FetchAll(ctx, controllers)
+	return versions, nil
 }
 
 // Render returns a folder with the rendered manifests (Files), made if need be

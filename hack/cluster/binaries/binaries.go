@@ -443,9 +443,12 @@ func thisPlatform() string { return "linux/" + runtime.GOARCH }
 
 // goEnvironment is what the go command runs with. A static program runs in any
 // image and needs no C compiler here. The caller's own Go settings must not
-// leak into a shared cache.
+// leak into a shared cache, and programs must have the bytes of SumsFile.
 func goEnvironment() []string {
-	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH="+runtime.GOARCH)
+	return append(
+		os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off", "GOOS=linux", "GOARCH="+runtime.GOARCH,
+		"GOAMD64=v1", "GOARM64=v8.0", "GOFIPS140=off", "GOEXPERIMENT=",
+	)
 }
 
 // run runs a "go build -v", which names on standard error each module that it

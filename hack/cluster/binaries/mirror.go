@@ -110,6 +110,15 @@ func (b Builder) mirrored(c component) (string, bool) {
 	return key, true
 }
 
+// FetchAll fetches controllers in parallel, as fetchAll does.
+func (b Builder) FetchAll(ctx context.Context, controllers []Controller) {
+	all := make([]component, len(controllers))
+	for i, c := range controllers {
+		all[i] = c.component()
+	}
+	b.fetchAll(ctx, all)
+}
+
 // fetchAll fetches in parallel what the cache lacks and the mirror has. What cannot be fetched is compiled later: the step says why.
 func (b Builder) fetchAll(ctx context.Context, all []component) {
 	var wait sync.WaitGroup
@@ -147,11 +156,12 @@ func (b Builder) fetched(ctx context.Context, c component) (string, bool) {
 func (b Builder) fetch(ctx context.Context, c component, key, into string, step *progress.Step) error {
 	for _, program := range c.programs() {
 		step.Detail("fetching %s", program)
-		from, err := url.JoinPath(b.mirror, key, program+".gz")
+		mirror, err := url.Parse(b.mirror)
 		if err != nil {
-			return fmt.Errorf("%s: %w", EnvMirror, err)
+			// The error has the address, which may have a password.
+			return fmt.Errorf("%s is no URL", EnvMirror)
 		}
-		if err := b.fetchProgram(ctx, from, filepath.Join(into, program), b.sums.byPath[key+"/"+program]); err != nil {
+		if err := b.fetchProgram(ctx, mirror.JoinPath(key, program+".gz"), filepath.Join(into, program), b.sums.byPath[key+"/"+program]); err != nil {
 			return err
 		}
 	}
@@ -159,7 +169,8 @@ func (b Builder) fetch(ctx context.Context, c component, key, into string, step 
 }
 
 // fetchProgram writes a program to a file. It is an error if its checksum differs, or if the mirror sends nothing for a while.
-func (b Builder) fetchProgram(ctx context.Context, from, to, sum string) (err error) {
+func (b Builder) fetchProgram(ctx context.Context, address *url.URL, to, sum string) (err error) {
+	from := address.Redacted()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silent := fmt.Errorf("%s sent nothing for %s", from, b.stall)
@@ -170,7 +181,7 @@ func (b Builder) fetchProgram(ctx context.Context, from, to, sum string) (err er
 			err = silent
 		}
 	}()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
 	if err != nil {
 		return fmt.Errorf("%s: %w", EnvMirror, err)
 	}
@@ -216,8 +227,10 @@ func (w *watched) Read(into []byte) (int, error) {
 }
 
 // WriteMirror writes the programs of the newest version of Kubernetes and of controllers to a folder that can be served as a mirror, built if
-// need be. It returns their checksums as the text of SumsFile.
+// need be. It returns their checksums as the text of SumsFile. It fetches nothing from another mirror, which may have programs of another
+// version of Go.
 func (b Builder) WriteMirror(ctx context.Context, controllers []Controller, into string) (string, error) {
+	b.mirror = ""
 	written := sums{build: b.goVersion + " " + thisPlatform(), byPath: map[string]string{}}
 	for _, c := range mirrorable(controllers) {
 		dir, err := b.ensure(ctx, c)
@@ -240,7 +253,7 @@ func (b Builder) WriteMirror(ctx context.Context, controllers []Controller, into
 	return text, nil
 }
 
-// compress writes a file compressed to another one, and returns the checksum of its content.
+// compress writes a file compressed to another one, complete or not at all, and returns the checksum of its content.
 func compress(from, to string) (sum string, err error) {
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return "", err
@@ -250,14 +263,23 @@ func compress(from, to string) (sum string, err error) {
 		return "", err
 	}
 	defer func() { _ = source.Close() }()
-	file, err := os.Create(to)
+	file, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".*.part")
 	if err != nil {
 		return "", err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
 	buffered := bufio.NewWriterSize(file, 1<<20)
 	compressed, hash := gzip.NewWriter(buffered), sha256.New()
 	_, err = io.Copy(io.MultiWriter(compressed, hash), source)
-	if err := errors.Join(err, compressed.Close(), buffered.Flush(), file.Close()); err != nil {
+	// A web server may have another user.
+	if err := errors.Join(err, compressed.Close(), buffered.Flush(), file.Chmod(0o644), file.Close()); err != nil {
+		return "", err
+	}
+	if err := os.Rename(file.Name(), to); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
@@ -280,7 +302,7 @@ func (b Builder) CheckSums(controllers []Controller) error {
 			name := key + "/" + program
 			sum := b.sums.byPath[name]
 			if sum == "" {
-				all = append(all, fmt.Errorf("%s lacks %s: run make mirror", SumsFile, name))
+				all = append(all, fmt.Errorf("%s lacks %s: run make mirror UPDATE=1", SumsFile, name))
 				continue
 			}
 			switch got, err := sumOf(filepath.Join(b.cache, name)); {

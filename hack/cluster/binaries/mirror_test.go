@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"opendatahub.io/mpijob/hack/cluster/layout"
 	"opendatahub.io/mpijob/hack/cluster/progress"
 )
 
@@ -75,7 +76,7 @@ func TestMirror(t *testing.T) {
 		"it is cut off":               {answer: cutOff(t, served, key), want: "it is compiled", compiled: true},
 		"it is no compressed program": {answer: func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>login</html>") }, want: "gzip: invalid header", compiled: true},
 		"it sends nothing":            {answer: func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, stall: 100 * time.Millisecond, want: "sent nothing for 100ms", compiled: true},
-		"it is slow, and sends":       {answer: slowly(t, served, key), stall: time.Second, want: "fetched"},
+		"it is slow, and sends":       {answer: slowly(t, served, key), stall: slowStall, want: "fetched"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -141,6 +142,124 @@ func TestMirrorOfAnotherGo(t *testing.T) {
 	}
 }
 
+// TestControllersAreFetchedTogether: the mirror is asked for the second of two controllers before it has sent the first.
+func TestControllersAreFetchedTogether(t *testing.T) {
+	controllers := []Controller{
+		{Name: "trainer", Version: "v2.3.0", Package: "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager"},
+		{Name: "jobset", Version: "v0.12.0", Package: "sigs.k8s.io/jobset"},
+	}
+	goVersion, byPath := "go1.99.1", map[string]string{}
+	for _, c := range controllers {
+		key, err := newBuilder(t).keyWith(c.component(), goVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		byPath[key+"/"+c.Name] = hex.EncodeToString(sum256([]byte("program")))
+	}
+	var asked atomic.Int32
+	both := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) == 2 {
+			close(both)
+		}
+		select {
+		case <-both:
+		case <-r.Context().Done():
+		}
+		_, _ = w.Write(zipped(t, "program"))
+	}))
+	defer server.Close()
+	b, said := mirrorBuilder(t, server.URL, sums{build: goVersion + " " + thisPlatform(), byPath: byPath}.text())
+	b.stall = 5 * time.Second
+	b.FetchAll(t.Context(), controllers)
+	// What it sends is no program that an image can have, which is noticed later.
+	if asked.Load() != 2 || strings.Contains(said.String(), "sent nothing") {
+		t.Errorf("the mirror was asked for %d: %s", asked.Load(), said)
+	}
+}
+
+// TestPasswordOfMirror: no message has the password in the address of a mirror.
+func TestPasswordOfMirror(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	pause := component{name: "pause", version: "v1", links: []string{"pause"}}
+	for name, address := range map[string]string{
+		"it answers":   strings.Replace(server.URL, "http://", "http://user:secret@", 1),
+		"it is away":   "http://user:secret@127.0.0.1:1",
+		"it is no URL": "http://user:secret@[::1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, _ := mirrorBuilder(t, address, "")
+			err := b.fetch(t.Context(), pause, "pause-v1", t.TempDir(), b.report.Step("pause"))
+			if err == nil || strings.Contains(err.Error(), "secret") {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+// TestWriteMirrorIgnoresAMirror: what a mirror is made of is compiled here.
+func TestWriteMirrorIgnoresAMirror(t *testing.T) {
+	first := components(layout.KubernetesVersion)[0]
+	var text strings.Builder
+	text.WriteString("# go1.26.8 " + thisPlatform() + "\n")
+	key, err := newBuilder(t).key(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range first.programs() {
+		text.WriteString(strings.Repeat("0", 64) + "  " + key + "/" + program + "\n")
+	}
+	b, said := mirrorBuilder(t, "http://127.0.0.1:1", text.String())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.WriteMirror(ctx, nil, t.TempDir()); err == nil || strings.Contains(said.String(), "fetch") {
+		t.Errorf("%v: %s", err, said)
+	}
+}
+
+// TestCompressIsComplete: a file of a mirror is there as a whole, or as it was.
+func TestCompressIsComplete(t *testing.T) {
+	folder := t.TempDir()
+	to := filepath.Join(folder, "pause.gz")
+	if err := os.WriteFile(to, []byte("before"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// A folder can be opened and not be read.
+	if _, err := compress(t.TempDir(), to); err == nil {
+		t.Fatal("a folder was compressed")
+	}
+	if content, err := os.ReadFile(to); err != nil || string(content) != "before" {
+		t.Errorf("the file has %q (%v)", content, err)
+	}
+	if _, err := compress("mirror.go", to); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(folder)
+	if info, statErr := os.Stat(to); err != nil || statErr != nil || len(left) != 1 || info.Mode().Perm() != 0o644 {
+		t.Errorf("the folder has %v (%v, %v)", left, err, statErr)
+	}
+}
+
+// TestGoEnvironment: settings of the caller do not change what is compiled.
+func TestGoEnvironment(t *testing.T) {
+	want := map[string]string{"GOAMD64": "v1", "GOARM64": "v8.0", "GOFIPS140": "off", "GOEXPERIMENT": "", "GOFLAGS": ""}
+	for name, value := range map[string]string{"GOAMD64": "v3", "GOARM64": "v9.0", "GOFIPS140": "latest", "GOEXPERIMENT": "jsonv2", "GOFLAGS": "-tags=x"} {
+		t.Setenv(name, value)
+	}
+	for name, value := range want {
+		got := "unset"
+		for _, variable := range goEnvironment() {
+			if is, v, _ := strings.Cut(variable, "="); is == name {
+				got = v
+			}
+		}
+		if got != value {
+			t.Errorf("%s is %q, want %q", name, got, value)
+		}
+	}
+}
+
 func TestSumsThatCannotBeRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), SumsFile)
 	if err := os.WriteFile(file, []byte("# go linux/amd64\nabc  etcd/etcd\n"), 0o644); err != nil {
@@ -183,7 +302,11 @@ func cutOff(t *testing.T, served, key string) http.HandlerFunc {
 	}
 }
 
-// slowly serves the program in ten parts, which take longer in all than a mirror may be silent.
+// slowStall is how long the mirror that sends slowly may be silent. Its parts take longer together, and a fiftieth of it each, so that a busy
+// machine may delay them.
+const slowStall, slowParts = 5 * time.Second, 60
+
+// slowly serves the program in parts.
 func slowly(t *testing.T, served, key string) http.HandlerFunc {
 	t.Helper()
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -191,10 +314,10 @@ func slowly(t *testing.T, served, key string) http.HandlerFunc {
 		if err != nil {
 			t.Error(err)
 		}
-		for part := range 10 {
-			_, _ = w.Write(content[part*len(content)/10 : (part+1)*len(content)/10])
+		for part := range slowParts {
+			_, _ = w.Write(content[part*len(content)/slowParts : (part+1)*len(content)/slowParts])
 			_ = http.NewResponseController(w).Flush()
-			time.Sleep(150 * time.Millisecond)
+			time.Sleep(slowStall / 50)
 		}
 	}
 }

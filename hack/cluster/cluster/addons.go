@@ -25,12 +25,16 @@ func (r *run) matchAddOns(ctx context.Context, wanted map[string]string) error {
 	if err := r.removeAddOns(ctx, wanted); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		version, err := addon.Find(name, wanted[name])
-		if err != nil {
-			return err
-		}
-		if err := r.installAddOn(ctx, name, version); err != nil {
+	builder, err := binaries.NewBuilder(ctx, r.Repository, r.Report)
+	if err != nil {
+		return err
+	}
+	versions, err := addon.Fetch(ctx, builder, wanted)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		if err := r.installAddOn(ctx, builder, name, versions[name]); err != nil {
 			return err
 		}
 	}
@@ -38,11 +42,7 @@ func (r *run) matchAddOns(ctx context.Context, wanted map[string]string) error {
 }
 
 // installAddOn leaves alone what is installed as it should be, and answers.
-func (r *run) installAddOn(ctx context.Context, name string, version addon.Version) error {
-	builder, err := binaries.NewBuilder(ctx, r.Repository, r.Report)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
+func (r *run) installAddOn(ctx context.Context, builder binaries.Builder, name string, version addon.Version) error {
 	archives, manifests, err := version.Prepare(ctx, builder, r.set.Path("kubectl"))
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)

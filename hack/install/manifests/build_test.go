@@ -1,6 +1,7 @@
 package manifests_test
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -46,6 +47,16 @@ func TestBuildOnOpenShift(t *testing.T) {
 	to := spec.Output.To
 	if to == nil || to.Kind != "ImageStreamTag" || !strings.HasPrefix(to.Name, stream.Name+":") {
 		t.Fatalf("the build writes to %+v, and not to ImageStream %s", to, stream.Name)
+	}
+	// The field with the name of the registry's route; dockerImageRepository has the one within the cluster.
+	route, err := json.Marshal(imagev1.ImageStreamStatus{PublicDockerImageRepository: "route"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, checked, hasCheck := strings.Cut(section, "image check \"$(oc get imagestream "+stream.Name+" -o jsonpath='{.status.")
+	field, _, _ := strings.Cut(checked, "}")
+	if !hasCheck || !strings.Contains(string(route), `"`+field+`":"route"`) {
+		t.Errorf("the page checks the image by the field %q, and the route is in %s", field, route)
 	}
 	for _, command := range []string{"oc start-build " + build.Name + " --from-dir=.", "imagestream " + stream.Name + " ", "/" + to.Name + " --workers"} {
 		if !strings.Contains(section, command) {

@@ -3,10 +3,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -104,12 +106,13 @@ type step struct {
 	current bool
 }
 
-// plan returns the suites that were asked for, in the order of the page. isCurrent reports whether a record is of this commit.
-func plan(o options, isCurrent func(suite string) bool) []step {
+// plan returns the suites that were asked for, in the order of the page. isCurrent reports whether the record of a
+// suite is of this commit, and has what is asked for.
+func plan(o options, isCurrent func(s suite) bool) []step {
 	var steps []step
 	for _, s := range measured() {
 		if len(o.suites) == 0 || slices.Contains(o.suites, s.name) {
-			steps = append(steps, step{s, !o.force && isCurrent(s.name)})
+			steps = append(steps, step{s, !o.force && isCurrent(s)})
 		}
 	}
 	return steps
@@ -153,7 +156,7 @@ func announce(out io.Writer, o options, steps []step) {
 	var total time.Duration
 	for _, s := range steps {
 		if s.current {
-			_, _ = fmt.Fprintf(out, "%-10s is measured already: its record in .bench is of this commit (FORCE=1 measures it again)\n", s.name)
+			_, _ = fmt.Fprintf(out, "%-10s is measured already: its record in .bench/proof is of this commit (FORCE=1 measures it again)\n", s.name)
 			continue
 		}
 		took := s.duration(o)
@@ -175,12 +178,15 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	repository := repository{o.root}
-	from, to := filepath.Join(o.root, ".bench"), filepath.Join(o.root, "docs", "proof")
-	records, err := proof.Load(from)
+	measured, to := filepath.Join(o.root, ".bench"), filepath.Join(o.root, "docs", "proof")
+	complete := filepath.Join(measured, "proof")
+	records, err := proof.Load(complete)
 	if err != nil {
 		return err
 	}
-	steps := plan(o, func(suite string) bool { return o.cases == "" && repository.isCurrent(ctx, records.Measured(suite)) })
+	steps := plan(o, func(s suite) bool {
+		return o.cases == "" && repository.isCurrent(ctx, records.Measured(s.name)) && readSettings(complete, s.name).include(o, s)
+	})
 	announce(out, o, steps)
 	if o.dry {
 		return nil
@@ -195,17 +201,97 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if s.current {
 			continue
 		}
-		for _, target := range s.commands(o) {
-			_, _ = fmt.Fprintf(out, "\n== %s: make %s\n", s.name, strings.Join(target, " "))
-			command := exec.CommandContext(ctx, "make", append([]string{"-C", o.root}, target...)...) //nolint:gosec // targets of this repository
-			command.Stdout, command.Stderr, command.Env = out, os.Stderr, environment()
-			command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-			if err := command.Run(); err != nil {
-				return fmt.Errorf("make %s: %w; the suites before it are in .bench, and the same command goes on with this one", strings.Join(target, " "), err)
-			}
+		if err := measure(ctx, o, s.suite, measured, out); err != nil {
+			return err
+		}
+		if o.cases != "" {
+			continue
+		}
+		if err := keep(measured, complete, s.name, settings{Full: o.full, Runs: o.runs}); err != nil {
+			return err
 		}
 	}
+	from := complete
+	if o.cases != "" {
+		from = measured
+	}
 	return publish(ctx, repository, steps, from, to, out)
+}
+
+// measure calls make for a suite, which writes its record into a folder.
+func measure(ctx context.Context, o options, s suite, folder string, out io.Writer) error {
+	// Runs of before would be in the record, or be taken for it.
+	if err := os.Remove(filepath.Join(folder, s.name+".json")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete an old record: %w", err)
+	}
+	for _, target := range s.commands(o) {
+		_, _ = fmt.Fprintf(out, "\n== %s: make %s\n", s.name, strings.Join(target, " "))
+		command := exec.CommandContext(ctx, "make", append([]string{"-C", o.root}, target...)...) //nolint:gosec // targets of this repository
+		command.Stdout, command.Stderr, command.Env = out, os.Stderr, environment()
+		command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+		if err := command.Run(); err != nil {
+			return fmt.Errorf("make %s: %w; the suites before it are in .bench/proof, and the same command goes on with this one", strings.Join(target, " "), err)
+		}
+	}
+	return nil
+}
+
+// settings are those with which a complete record was measured. Runs is 0 if a suite ran its cases as often as it does by itself.
+type settings struct {
+	Full bool `json:"full"`
+	Runs int  `json:"runs"`
+}
+
+// settingsField is the field of a record with its settings.
+const settingsField = "settings"
+
+// keep copies the record of a suite that ended, which has all of its cases. Records in the folder from may be of a part of them: they are written
+// after each case, and also by make bench with CASES, RUNS or BEFORE.
+func keep(from, to, suite string, with settings) error {
+	text, err := os.ReadFile(filepath.Join(from, suite+".json"))
+	if err != nil {
+		return fmt.Errorf("keep the record: %w", err)
+	}
+	record := map[string]json.RawMessage{}
+	if err := json.Unmarshal(text, &record); err != nil {
+		return fmt.Errorf("keep the record of %s: %w", suite, err)
+	}
+	if record[settingsField], err = json.Marshal(with); err != nil {
+		return fmt.Errorf("keep the record of %s: %w", suite, err)
+	}
+	if text, err = json.MarshalIndent(record, "", "  "); err != nil {
+		return fmt.Errorf("keep the record of %s: %w", suite, err)
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil { //nolint:gosec // records
+		return fmt.Errorf("keep the record: %w", err)
+	}
+	file := filepath.Join(to, suite+".json")
+	if err := os.WriteFile(file+".new", append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("keep the record: %w", err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		return fmt.Errorf("keep the record: %w", err)
+	}
+	return nil
+}
+
+// readSettings returns those of a record in a folder; without the record, or if it has none, what a suite does by itself.
+func readSettings(folder, suite string) settings {
+	var record struct {
+		Settings settings `json:"settings"`
+	}
+	if text, err := os.ReadFile(filepath.Join(folder, suite+".json")); err == nil {
+		_ = json.Unmarshal(text, &record)
+	}
+	return record.Settings
+}
+
+// include reports whether what was measured of a suite is at least what is asked for.
+func (s settings) include(o options, of suite) bool {
+	if o.full && of.full > 0 && !s.Full {
+		return false
+	}
+	return s.Runs >= o.runs || of.name == proof.SuitePrograms || of.name == proof.SuiteList
 }
 
 // ownVariables are those of make proof. Its make passes them on, also to suites for which they are not meant.

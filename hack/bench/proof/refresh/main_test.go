@@ -64,7 +64,7 @@ func TestPlan(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, s := range plan(o, func(suite string) bool { return slices.Contains(test.current, suite) }) {
+			for _, s := range plan(o, func(s suite) bool { return slices.Contains(test.current, s.name) }) {
 				if s.current {
 					continue
 				}
@@ -101,11 +101,12 @@ func TestRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// It records the commit, as the benchmark does, and counts its calls.
+	// It records the commit and counts its calls. As the benchmark, it also has a record of some cases if it fails in another one.
 	write("Makefile", `bench:
-	@echo called >>.bench/calls
-	@test -z '$(FAIL)$(FULL)'
+	@echo called $(SUITE) $(RUNS) $(FULL) $(CASES) >>.bench/calls
+	@test '$(SUITE)' = agent || test -z '$(FULL)'
 	@printf '{"suite":"%s","versions":{"ours":"%s"},"cases":[]}' '$(SUITE)' "$$(git describe --always --dirty)" >.bench/$(SUITE).json
+	@test -z '$(FAIL)'
 `)
 	write(".gitignore", "/.bench/\n")
 	write("docs/proof/README", "")
@@ -134,6 +135,8 @@ func TestRun(t *testing.T) {
 		t.Fatalf("after a suite that failed there are %d runs, and the error is %v", calls(), err)
 	}
 	t.Setenv("FAIL", "")
+	// Others write records of parts of a suite: make bench with CASES, and make test.
+	write(".bench/gang.json", `{"suite":"gang","versions":{"ours":"`+git("describe", "--always", "--dirty")+`"},"cases":[]}`)
 	if out, err := refresh(); err != nil || calls() != 3 {
 		t.Fatalf("there are %d runs: %v: %s", calls(), err, out)
 	}
@@ -147,13 +150,35 @@ func TestRun(t *testing.T) {
 	if out, err := refresh(); err != nil || calls() != 3 || !strings.Contains(out, "mpijob     is measured already") {
 		t.Fatalf("there are %d runs: %v: %s", calls(), err, out)
 	}
+	// More is asked for than was measured, and then less. Some cases are on the page, and are no record of the suite.
+	for _, call := range []struct {
+		args string
+		want int
+	}{
+		{"--runs 9", 5},
+		{"--runs 5", 5},
+		{"--suites agent", 6},
+		{"--suites agent --full", 7},
+		{"--suites agent --full", 7},
+		{"--suites agent", 7},
+		{"--suites gang --cases create", 8},
+	} {
+		if out, err := refresh(strings.Fields(call.args)...); err != nil || calls() != call.want {
+			t.Fatalf("after %s there are %d runs, want %d: %v: %s", call.args, calls(), call.want, err, out)
+		}
+		git("add", ".")
+		git("commit", "--quiet", "--allow-empty", "--message", "records")
+	}
+	if out, err := refresh("--suites", "gang", "--dry-run"); err != nil || !strings.Contains(out, "gang       is measured already") {
+		t.Fatalf("%v: %s", err, out)
+	}
 	write("program", "changed")
 	git("add", ".")
 	if _, err := refresh(); err == nil || !strings.Contains(err.Error(), "commit these first") {
 		t.Fatalf("a tree with changes is measured: %v", err)
 	}
 	git("commit", "--quiet", "--message", "program")
-	if out, err := refresh(); err != nil || calls() != 5 {
+	if out, err := refresh(); err != nil || calls() != 10 {
 		t.Fatalf("there are %d runs of a new commit: %v: %s", calls(), err, out)
 	}
 
