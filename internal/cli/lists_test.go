@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,6 +48,7 @@ func TestLists(t *testing.T) {
 			t.Fatalf("LIST_JOBS: %v", err)
 		}
 	}
+	load := loadOfMachine(t)
 	const namespace = "many"
 	createMany(t, namespace, jobs)
 	config := filepath.Join(t.TempDir(), "kubeconfig")
@@ -134,7 +136,10 @@ func TestLists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := map[string]any{"date": time.Now().UTC().Truncate(time.Second), "version": strings.TrimSpace(string(version)), "jobs": jobs, "cases": figures}
+	record := map[string]any{
+		"date": time.Now().UTC().Truncate(time.Second), "version": strings.TrimSpace(string(version)), "jobs": jobs, "cases": figures,
+		"machine": machine(t), "load": load,
+	}
 	text, err := json.MarshalIndent(record, "", "  ")
 	if err == nil {
 		err = os.WriteFile(file, append(text, '\n'), 0o600)
@@ -142,6 +147,37 @@ func TestLists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// loadOfMachine returns how many processes ran or waited, on average over the last minute.
+func loadOfMachine(t *testing.T) float64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	load, err := strconv.ParseFloat(first, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return load
+}
+
+// machine returns what the benchmark's own records have of the machine.
+func machine(t *testing.T) map[string]any {
+	t.Helper()
+	kernel, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, model, _ := strings.Cut(string(info), "model name\t: ")
+	model, _, _ = strings.Cut(model, "\n")
+	return map[string]any{"cpus": goruntime.NumCPU(), "model": model, "kernel": strings.TrimSpace(string(kernel))}
 }
 
 // sdkCall is the time of the SDK's call, without Python's start and imports; the program prints it after callTook.

@@ -37,6 +37,9 @@ type Programs struct {
 type Lists struct {
 	Date    time.Time `json:"date"`
 	Version string    `json:"version"`
+	// Machine has no CPUs in older records. Load is how many processes ran or waited on it when the measurement began, on average over a minute.
+	Machine report.Machine `json:"machine,omitzero"`
+	Load    float64        `json:"load,omitempty"`
 	// Jobs is how many jobs of one namespace were listed.
 	Jobs int `json:"jobs"`
 	// Cases are the programs and the requests that were measured, by name.
@@ -66,6 +69,8 @@ type section struct {
 	groups []group
 	// wanted are cases of the suite. The page lists those that were not measured.
 	wanted []string
+	// contestants are the others of the suite. The page lists those that were not measured.
+	contestants []string
 }
 
 // A group is a part of a section: cases that belong together, by the beginnings of their names.
@@ -83,23 +88,27 @@ func (g group) has(name string) bool {
 var sections = []section{
 	{
 		suite: "mpijob", title: "How fast jobs are created",
-		text:   "From the creation of a job until its launcher and all worker pods exist, compared with mpi-operator and with the fastest way to create the same objects. The ratio is how many times longer the other takes.",
-		wanted: []string{"create/1", "create/16", "create/64", "create/200", "create/1000", "idle-small", "behind-big", "burst/100x64", "cpu/burst", "memory/burst", "requests/64"},
+		text:        "From the creation of a job until its launcher and all worker pods exist, compared with mpi-operator and with the fastest way to create the same objects. The ratio is how many times longer the other takes.",
+		wanted:      []string{"create/1", "create/16", "create/64", "create/200", "create/1000", "idle-small", "behind-big", "burst/100x64", "cpu/burst", "memory/burst", "requests/64"},
+		contestants: []string{"mpi-operator", "mpi-operator-qps1000", "floor"},
 	},
 	{
 		suite: "start", title: "How fast jobs start and end",
-		text:   "On a real cluster with real MPI, compared with mpi-operator with OpenSSH and with bare pods (`floor`). In the cases of TrainJobs, `ours` is a TrainJob with a runtime of the operator, and `mpijob` the same program as an MPIJob. `trainer` is a TrainJob that Kubeflow Trainer runs without the operator, with a runtime as its own for DeepSpeed. `cold`: no node has the image.",
-		wanted: []string{"first-line/1", "first-line/4", "first-line/16", "end/4", "first-line-cold/4", "first-line-trainjob/4", "end-trainjob/4"},
+		text:        "On a real cluster with real MPI, compared with mpi-operator with OpenSSH and with bare pods (`floor`). In the cases of TrainJobs, `ours` is a TrainJob with a runtime of the operator, and `mpijob` the same program as an MPIJob. `trainer` is a TrainJob that Kubeflow Trainer runs without the operator, with a runtime as its own for DeepSpeed. `cold`: no node has the image.",
+		wanted:      []string{"first-line/1", "first-line/4", "first-line/16", "end/4", "first-line-cold/4", "first-line-trainjob/4", "end-trainjob/4"},
+		contestants: []string{"mpi-operator", "trainer", "mpijob", "floor"},
 	},
 	{
 		suite: "compute", title: "How fast programs compute",
-		text:   "The programs' own times: all ranks in one worker of an MPIJob (`ours`), compared with `mpirun` in a pod without operator or agent (`bare`). The pods request no CPUs. `mpirun` therefore binds the two ranks of `bare` to a core each, while the operator [binds none](decisions/0028-ranks-are-not-bound.md) and has ranks that wait [yield their core](agent.md#what-changes-for-users), since other pods may need it. Ranks of jobs that request a CPU for each do not yield (`requested`). `unbound` is `bare` with both: it differs from `ours` only by operator and agent. With four ranks on two cores, `mpirun` itself binds none and has them yield, so that all contestants do the same. `shared/` are two jobs or two pods with two ranks each at once; the times are the mean. `spread` has a worker for each rank on the same node, whose ranks exchange messages by TCP. `profiled` is the same as ours with a [communication profile](metrics.md#where-the-time-goes), and `unsampled` without the [use over time](metrics.md#see-what-a-job-used-over-time). `cpu` is the CPU time of all containers while the programs run, with that of ranks which wait, and `agent-cpu` the agents' share of it. At least 0.97 of `bare` is at par.",
-		wanted: []string{"lammps/2", "lammps/4", "gromacs/2", "gromacs/4", "hpl/2", "hpl/4", "random-access/2", "random-access/4", "ping-pong/2", "ring/2", "ring/4", "shared/lammps/2", "agent-cpu/2"},
+		text:        "The programs' own times: all ranks in one worker of an MPIJob (`ours`), compared with `mpirun` in a pod without operator or agent (`bare`). The pods request no CPUs. `mpirun` therefore binds the two ranks of `bare` to a core each, while the operator [binds none](decisions/0028-ranks-are-not-bound.md) and has ranks that wait [yield their core](agent.md#what-changes-for-users), since other pods may need it. Ranks of jobs that request a CPU for each do not yield (`requested`). " + unboundText + " With four ranks on two cores, `mpirun` itself binds none and has them yield, so that all contestants do the same. `shared/` are two jobs or two pods with two ranks each at once; the times are the mean. `spread` has a worker for each rank on the same node, whose ranks exchange messages by TCP. `profiled` is the same as ours with a [communication profile](metrics.md#where-the-time-goes), and `unsampled` without the [use over time](metrics.md#see-what-a-job-used-over-time). `cpu` is the CPU time of all containers while the programs run, with that of ranks which wait, and `agent-cpu` the agents' share of it. At least 0.97 of `bare` is at par.",
+		wanted:      []string{"lammps/2", "lammps/4", "gromacs/2", "gromacs/4", "hpl/2", "hpl/4", "random-access/2", "random-access/4", "ping-pong/2", "ring/2", "ring/4", "shared/lammps/2", "cpu/2", "agent-cpu/2"},
+		contestants: []string{bare, unbound, "requested", "spread", profiled, unsampled},
 	},
 	{
 		suite: "agent", title: "How fast ranks start",
-		text:   "On many hosts of one machine, without Kubernetes. `mpirun/N` runs `hostname` on N workers; `flat`, with all daemons started by `mpirun` itself, and `tree`, by a tree of 8 branches. ≥: the run was ended after that time. [Each case](../hack/bench/README.md#the-suite-agent).",
-		wanted: []string{"mpirun/32", "mpirun/256", "flat/32", "flat/256", "flat/1024", "tree/32", "tree/256", "tree/1024"},
+		text:        "On many hosts of one machine, without Kubernetes. `mpirun/N` runs `hostname` on N workers; `flat`, with all daemons started by `mpirun` itself, and `tree`, by a tree of 8 branches. ≥: the run was ended after that time. [Each case](../hack/bench/README.md#the-suite-agent).",
+		wanted:      []string{"mpirun/32", "mpirun/256", "flat/32", "flat/256", "flat/1024", "tree/32", "tree/256", "tree/1024"},
+		contestants: []string{"openssh", "floor"},
 		groups: []group{
 			{
 				"Workers that are late or die",
@@ -120,8 +129,9 @@ var sections = []section{
 	},
 	{
 		suite: "scale", title: "What many jobs cost",
-		text:   "Jobs of 1 to 1,000 workers, 10 on average, on 1,000 simulated nodes, with a real API server. The operator writes a JobReport and a NetworkPolicy for each job and schedules it as a gang; mpi-operator does none of these. The growth of a figure is the exponent of the number of jobs: 0 if it does not depend on it, 1 if it is proportional.",
-		wanted: []string{"created/1000/p50", "restart/1000", "moved/300", "away/300", "churn/300/p50", "memory/5000-suspended", "list/5000"},
+		text:        "Jobs of 1 to 1,000 workers, 10 on average, on 1,000 simulated nodes, with a real API server. The operator writes a JobReport and a NetworkPolicy for each job and schedules it as a gang; mpi-operator does none of these. The growth of a figure is the exponent of the number of jobs: 0 if it does not depend on it, 1 if it is proportional.",
+		wanted:      []string{"created/1000/p50", "restart/1000", "moved/300", "away/300", "churn/300/p50", "memory/5000-suspended", "list/5000"},
+		contestants: []string{"mpi-operator-fast"},
 		groups: []group{{
 			"Bytes and watch traffic",
 			"All bytes on the operator's connections to the API server, with TLS, until all jobs run. The operator sends its writes, and receives the answers to them and what its watches deliver. The relay that counts them cannot tell answers from what watches deliver; the answer to a write repeats what was written, so that most of what is received beyond `sent` is watch traffic. `ours` also watches all nodes and pods, for gangs, and its own JobReports.",
@@ -130,15 +140,18 @@ var sections = []section{
 	},
 	{
 		suite: "report", title: "What JobReports cost",
-		text: "The operator with JobReports, compared with the operator without.",
+		text:        "The operator with JobReports, compared with the operator without.",
+		contestants: []string{"without-reports"},
 	},
 	{
 		suite: "queue", title: "What waiting jobs cost",
-		text: "Jobs that wait in a queue.",
+		text:        "Jobs that wait in a queue.",
+		contestants: []string{"without-reports"},
 	},
 	{
 		suite: "gang", title: "What gangs cost",
-		text: "The operator with gang scheduling, compared with the operator without.",
+		text:        "The operator with gang scheduling, compared with the operator without.",
+		contestants: []string{"podgroup", "embedded"},
 	},
 }
 
@@ -157,8 +170,28 @@ func Suites() []string {
 	return append(all, SuiteList)
 }
 
-// ours is the name of our contestant.
-const ours = "ours"
+// Names of contestants: ours, and those of the suite compute that the page explains.
+const (
+	ours      = "ours"
+	bare      = "bare"
+	unbound   = "unbound"
+	profiled  = "profiled"
+	unsampled = "unsampled"
+)
+
+// unboundText describes the contestant unbound. unboundBefore is what it was in older records.
+const (
+	unboundText   = "`unbound` is `bare` with both: it differs from `ours` only by operator and agent."
+	unboundBefore = "`unbound` is `bare` without binding: its ranks did not yield their core in this run."
+)
+
+// textFor returns the text of the section for a report.
+func (s section) textFor(r report.Report) string {
+	if r.Date.Before(unboundYields) {
+		return strings.Replace(s.text, unboundText, unboundBefore, 1)
+	}
+	return s.text
+}
 
 // Page returns the page for what was measured.
 func Page(records Records) string {
@@ -188,8 +221,8 @@ func notMeasured(suite string) string {
 
 func writePrograms(page *strings.Builder, programs Programs) {
 	page.WriteString("\n## Programs that others wrote\n\n" +
-		"Each runs as an MPIJob and as a TrainJob, in two pods, with the agent and without root, SSH or changes to the program. A test\n" +
-		"compares the result with what it must be: the accuracy of a training, or the figures of one rank.\n\n")
+		"They run in two pods, with the agent and without root, SSH or changes to the program. A test compares the result with what it must\n" +
+		"be: the accuracy of a training, or the figures of one rank.\n\n")
 	if len(programs.Runs) == 0 {
 		page.WriteString(notMeasured(SuitePrograms))
 		return
@@ -205,10 +238,26 @@ func writePrograms(page *strings.Builder, programs Programs) {
 		}
 		fmt.Fprintf(page, "| %s | %s | %s | %.0f | %s |\n", run.Name, run.Kind, run.Result, run.Seconds, at)
 	}
+	if missing := programs.missing(); len(missing) > 0 {
+		fmt.Fprintf(page, "\nNot measured: %s.\n", strings.Join(missing, ", "))
+	}
 }
 
 // kubectlGet is the program with which others are compared, in Lists.
 const kubectlGet = "kubectl get"
+
+// conditions describes the machine and its load.
+func (l Lists) conditions() string {
+	if l.Machine.CPUs == 0 {
+		return "the machine and its load were not recorded"
+	}
+	return fmt.Sprintf("%s; load %s when it began", machineText(l.Machine), short(l.Load))
+}
+
+// machineText describes a machine.
+func machineText(m report.Machine) string {
+	return fmt.Sprintf("%d CPUs (%s), Linux %s", m.CPUs, m.Model, m.Kernel)
+}
 
 func writeLists(page *strings.Builder, lists Lists) {
 	if len(lists.Cases) == 0 {
@@ -220,8 +269,8 @@ func writeLists(page *strings.Builder, lists Lists) {
 		"line. `SDK` is a Python process that imports the SDK and prints `list_jobs()`; `SDK: list_jobs()` is\n"+
 		"the call alone. `kubectl get` prints the same jobs without their reports.\n"+
 		"The lines of `server` are the API server's answers alone.\n\n"+
-		"%s; commit %s. Repeat: `make bench SUITE=list`.\n\n| what | seconds | of `kubectl get` |\n|---|---:|---:|\n",
-		lists.Jobs, lists.Date.Format(time.DateOnly), lists.Version)
+		"%s; %s; commit %s. Repeat: `make bench SUITE=list`.\n\n| what | seconds | of `kubectl get` |\n|---|---:|---:|\n",
+		lists.Jobs, lists.Date.Format(time.DateOnly), lists.conditions(), lists.Version)
 	base := lists.Cases[kubectlGet].Median
 	for _, name := range slices.Sorted(maps.Keys(lists.Cases)) {
 		each, ratio := lists.Cases[name], ""
@@ -237,8 +286,8 @@ func writeSection(page *strings.Builder, s section, r report.Report) {
 	for _, name := range slices.Sorted(maps.Keys(r.Version)) {
 		versions = append(versions, name+" "+r.Version[name])
 	}
-	fmt.Fprintf(page, "\n## %s\n\n%s\n\n%s; %d CPUs (%s), Linux %s; %s. Repeat: `make bench SUITE=%s`.\n\n",
-		s.title, s.text, r.Date.Format(time.DateOnly), r.Machine.CPUs, r.Machine.Model, r.Machine.Kernel, strings.Join(versions, ", "), s.suite)
+	fmt.Fprintf(page, "\n## %s\n\n%s\n\n%s; %s; %s. Repeat: `make bench SUITE=%s`.\n\n",
+		s.title, s.textFor(r), r.Date.Format(time.DateOnly), machineText(r.Machine), strings.Join(versions, ", "), s.suite)
 	for _, p := range plots {
 		if p.suite == s.suite {
 			if lines := p.lines(r); len(lines) > 0 {
@@ -253,14 +302,18 @@ func writeSection(page *strings.Builder, s section, r report.Report) {
 	if missing := s.missing(r); len(missing) > 0 {
 		fmt.Fprintf(page, "\nNot measured in this run: %s.\n", strings.Join(missing, ", "))
 	}
-	if s.suite == "compute" && r.Date.Before(unboundYields) {
-		page.WriteString("\nIn this run, the ranks of `unbound` did not yield their core while they waited, and those of `ours` did.\n")
+	if missing := s.missingContestants(r); len(missing) > 0 {
+		fmt.Fprintf(page, "\nContestants that were not measured in this run: %s.\n", strings.Join(missing, ", "))
 	}
 	if text := overheads(r); s.suite == "compute" && text != "" {
 		page.WriteString("\n" + text + "\n")
 	}
 	if below := belowPar(r); s.suite == "compute" && below != "" {
-		fmt.Fprintf(page, "\nNot at par with `bare`: %s. In brackets: compared with `unbound`, which shares what the operator decides about cores.\n", below)
+		fmt.Fprintf(page, "\nNot at par with `bare`: %s.", below)
+		if !r.Date.Before(unboundYields) {
+			page.WriteString(" In brackets: compared with `unbound`, which shares what the operator decides about cores.")
+		}
+		page.WriteString("\n")
 	}
 	if s.suite == "mpijob" {
 		writeSmallJob(page, r)
@@ -272,17 +325,6 @@ func writeSection(page *strings.Builder, s section, r report.Report) {
 	for _, name := range slices.Sorted(maps.Keys(r.Skipped)) {
 		fmt.Fprintf(page, "\n`%s` was not measured: %s.\n", name, r.Skipped[name])
 	}
-}
-
-// missing returns the wanted cases for which a report has no figure of the contestant ours.
-func (s section) missing(r report.Report) []string {
-	var missing []string
-	for _, name := range s.wanted {
-		if !slices.ContainsFunc(r.Cases, func(c report.Case) bool { return c.Name == name && c.Details[ours].Runs > 0 }) {
-			missing = append(missing, "`"+name+"`")
-		}
-	}
-	return missing
 }
 
 // write writes the cases of the group, and the kinds of which there are none.
@@ -329,17 +371,17 @@ func writeTable(page *strings.Builder, cases []report.Case) {
 	}
 }
 
-// unboundYields is the day since which the ranks of the contestant unbound yield their core, as in our jobs.
-var unboundYields = time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)
+// unboundYields is the time since which the ranks of the contestant unbound yield their core, as in our jobs.
+var unboundYields = time.Date(2026, 11, 29, 11, 14, 0, 0, time.UTC)
 
 // belowPar lists the cases in which ours is slower than the same program without the operator by more than measurements differ.
 func belowPar(r report.Report) string {
-	const bare, unbound, par = "bare", "unbound", 0.97
+	const par = 0.97
 	var below []string
 	for _, c := range r.Cases {
 		if ratio, known := c.Ratios[bare]; known && ratio < par {
 			text := fmt.Sprintf("`%s` %s", c.Name, report.Value{Value: ratio})
-			if ratio, known := c.Ratios[unbound]; known {
+			if ratio, known := c.Ratios[unbound]; known && !r.Date.Before(unboundYields) {
 				text += fmt.Sprintf(" (`unbound` %s)", report.Value{Value: ratio})
 			}
 			below = append(below, text)
@@ -351,7 +393,6 @@ func belowPar(r report.Report) string {
 // overheads describes what measuring costs: the share of the CPU time that the agents take with their measurements over time and without,
 // and by how much programs with a communication profile are slower than those without in the same turn.
 func overheads(r report.Report) string {
-	const profiled, unsampled = "profiled", "unsampled"
 	percent := func(v float64) string { return fmt.Sprintf("%.2g %%", v) }
 	var texts, slower []string
 	for _, c := range r.Cases {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -330,7 +331,7 @@ func TestPage(t *testing.T) {
 	if page := proof.Page(proof.Records{Programs: programs}); !strings.Contains(page, "| LAMMPS | MPIJob | 12 figures | 4 | c1, 2026-11-27 |") || strings.Contains(page, "Latest run") {
 		t.Errorf("the page does not contain the commit of the run: %s", page)
 	}
-	compute := report.Report{Suite: "compute", Cases: []report.Case{
+	compute := report.Report{Suite: "compute", Date: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC), Cases: []report.Case{
 		report.NewCase("hpl/2", "s", "ours", map[string][]report.Value{"ours": {{Value: 1}}, "bare": {{Value: 0.98}}, "unbound": {{Value: 0.5}}}),
 		report.NewCase("ring/2", "s", "ours", map[string][]report.Value{"ours": {{Value: 1}}, "bare": {{Value: 0.9}}, "unbound": {{Value: 1.1}}}),
 		report.NewCase("ring/4", "s", "ours", map[string][]report.Value{"ours": {{Value: 1}}, "bare": {{Value: 0.8}}}),
@@ -365,6 +366,83 @@ func TestPage(t *testing.T) {
 	page = proof.Page(proof.Records{Reports: map[string]report.Report{"scale": r}})
 	if want := "all of 1,000 jobs with 10,000 workers together run after 200 s, which is 50 pods a second"; !strings.Contains(page, want) {
 		t.Errorf("the page does not contain %q: %s", want, page)
+	}
+}
+
+// TestMissing: the page lists the contestants and the runs of programs that a record lacks, and says nothing of a contestant that was measured
+// otherwise.
+func TestMissing(t *testing.T) {
+	t.Parallel()
+	compute := func(day int) proof.Records {
+		values := map[string][]report.Value{"ours": {{Value: 1}}, "bare": {{Value: 0.9}}, "unbound": {{Value: 1.1}}}
+		return proof.Records{Reports: map[string]report.Report{"compute": {
+			Suite: "compute", Date: time.Date(2026, 11, day, 0, 0, 0, 0, time.UTC), Cases: []report.Case{report.NewCase("ring/2", "s", "ours", values)},
+		}}}
+	}
+	lists := func(l proof.Lists) proof.Records {
+		l.Version, l.Cases = "abc1234", map[string]proof.List{"list": {}}
+		return proof.Records{Lists: l}
+	}
+	const contestants, yields = "Contestants that were not measured in this run: `requested`, `spread`, `profiled`, `unsampled`.", "it differs from `ours` only by operator and agent"
+	for name, test := range map[string]struct {
+		records    proof.Records
+		want, none []string
+	}{
+		"unbound yields":        {compute(30), []string{contestants, yields, "`ring/2` 0.9 (`unbound` 1.1)", "`cpu/2`"}, []string{"did not yield"}},
+		"unbound did not yield": {compute(28), []string{contestants, "its ranks did not yield", "`ring/2` 0.9.\n"}, []string{yields, "shares what the operator decides"}},
+		"programs": {
+			proof.Records{Programs: proof.Programs{Runs: []proof.Program{{Name: "LAMMPS", Kind: "TrainJob"}, {Name: "GROMACS", Kind: "MPIJob"}, {Name: "GROMACS", Kind: "TrainJob"}}}},
+			[]string{"\nNot measured: `DeepSpeed", "`LAMMPS` (MPIJob), ", "`mpi4py` (MPIJob, TrainJob), "}, []string{"Each runs", "`GROMACS`"},
+		},
+		"lists":                    {lists(proof.Lists{Machine: report.Machine{CPUs: 2, Model: "A", Kernel: "6"}, Load: 10}), []string{"; 2 CPUs (A), Linux 6; load 10 when it began; commit abc1234"}, nil},
+		"lists of unknown machine": {lists(proof.Lists{}), []string{"; the machine and its load were not recorded; commit abc1234"}, []string{"0 CPUs"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			page := proof.Page(test.records)
+			for _, want := range test.want {
+				if !strings.Contains(page, want) {
+					t.Errorf("the page does not contain %q: %s", want, page)
+				}
+			}
+			for _, none := range test.none {
+				if strings.Contains(page, none) {
+					t.Errorf("the page contains %q: %s", none, page)
+				}
+			}
+		})
+	}
+}
+
+// TestWantedPrograms: the page wants all programs that the tests record and that have a record.
+func TestWantedPrograms(t *testing.T) {
+	t.Parallel()
+	records, err := proof.Load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range records.Programs.Runs {
+		if !slices.Contains(proof.WantedPrograms(), run.Name) {
+			t.Errorf("%q has a record, and is not wanted", run.Name)
+		}
+	}
+	recorded := regexp.MustCompile(`(?:asBothKinds|recordRun)\(t, "([^"]+)"`)
+	named := 0
+	for _, file := range []string{"programs_test.go", "small_programs_test.go"} {
+		text, err := os.ReadFile(filepath.Join(folder, "../../test/e2e", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range recorded.FindAllStringSubmatch(string(text), -1) {
+			named++
+			// Of some, the rest of the name is how they are started.
+			if !slices.ContainsFunc(proof.WantedPrograms(), func(name string) bool { return strings.HasPrefix(name, found[1]) }) {
+				t.Errorf("%s records %q, which is not wanted", file, found[1])
+			}
+		}
+	}
+	if named < 5 {
+		t.Errorf("%d names of programs were found in the tests", named)
 	}
 }
 

@@ -295,7 +295,7 @@ func (s settings) include(o options, of suite) bool {
 }
 
 // ownVariables are those of make proof. Its make passes them on, also to suites for which they are not meant.
-var ownVariables = []string{"MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "SUITE", "SUITES", "CASES", "RUNS", "FULL", "FORCE", "DRY_RUN"}
+var ownVariables = []string{"MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "SUITE", "SUITES", "CASES", "RUNS", "FULL", "FORCE", "DRY_RUN", "BEFORE", "LATENCY"}
 
 // environment returns the environment of the suites.
 func environment() []string {
