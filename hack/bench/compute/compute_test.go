@@ -111,6 +111,14 @@ func TestReadUse(t *testing.T) {
 	}
 }
 
+// TestShareOfNothing: without a CPU time of the containers, the agents have no share of it.
+func TestShareOfNothing(t *testing.T) {
+	found, err := group{ranks: 2, copies: 1}.read([]string{"use begin worker 5 1000000\nuse end worker 5 2000000\n"})
+	if _, known := found[agentShare]; err != nil || known {
+		t.Errorf("%+v %v", found, err)
+	}
+}
+
 // TestChosen: programs are run whose figures are asked for, and all of them for the CPU time.
 func TestChosen(t *testing.T) {
 	for names, want := range map[string][]string{

@@ -392,7 +392,8 @@ func TestMissing(t *testing.T) {
 		"unbound did not yield": {compute(28), []string{contestants, "its ranks did not yield", "`ring/2` 0.9.\n"}, []string{yields, "shares what the operator decides"}},
 		"programs": {
 			proof.Records{Programs: proof.Programs{Runs: []proof.Program{{Name: "LAMMPS", Kind: "TrainJob"}, {Name: "GROMACS", Kind: "MPIJob"}, {Name: "GROMACS", Kind: "TrainJob"}}}},
-			[]string{"\nNot measured: `DeepSpeed", "`LAMMPS` (MPIJob), ", "`mpi4py` (MPIJob, TrainJob), "}, []string{"Each runs", "`GROMACS`"},
+			[]string{"\nNot measured: `DeepSpeed", "`LAMMPS` (MPIJob), ", "`mpi4py` (MPIJob, TrainJob), "},
+			[]string{"Each runs", "`GROMACS`"},
 		},
 		"lists":                    {lists(proof.Lists{Machine: report.Machine{CPUs: 2, Model: "A", Kernel: "6"}, Load: 10}), []string{"; 2 CPUs (A), Linux 6; load 10 when it began; commit abc1234"}, nil},
 		"lists of unknown machine": {lists(proof.Lists{}), []string{"; the machine and its load were not recorded; commit abc1234"}, []string{"0 CPUs"}},
@@ -414,7 +415,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestWantedPrograms: the page wants all programs that the tests record and that have a record.
+// TestWantedPrograms: the list of programs has all that the tests record.
 func TestWantedPrograms(t *testing.T) {
 	t.Parallel()
 	records, err := proof.Load(folder)

@@ -59,7 +59,7 @@ var wantedPrograms = []struct {
 	{"mpi4py: its bench and futures", []string{mpiJob, trainJob}},
 }
 
-// WantedPrograms returns the names of the programs that the page wants.
+// WantedPrograms returns the names of the programs that the page shows, or lists as not measured.
 func WantedPrograms() []string {
 	var names []string
 	for _, p := range wantedPrograms {
