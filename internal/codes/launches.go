@@ -196,6 +196,9 @@ var OwnSetting = v1alpha1.Remedy{
 	Text: "Remove {ownVariable} from {setBy}. {replaces|It replaces} what the image or the operator may set.", Action: "{variableField}.spec.containers[0].env",
 }
 
+// SettingInCommand is OwnSetting for a variable that the launcher's command gives to the ranks.
+var SettingInCommand = v1alpha1.Remedy{Text: OwnSetting.Text, Action: launcherArgs}
+
 // RemoveSettings returns OwnSetting with the changes that remove variables from the job.
 func RemoveSettings(names ...string) v1alpha1.Remedy {
 	remedy := OwnSetting

@@ -58,6 +58,22 @@ func (p *input) ownSetting(entry codes.Entry, figures map[string]string) (codes.
 		entry.Remedies = slices.Insert(entry.Remedies, at, codes.RemoveSettings(remove...))
 		return entry, evidence
 	}
+	return p.settingInCommand(entry, figures, settings)
+}
+
+// settingInCommand is ownSetting for a variable that the launcher's command gives to the ranks.
+func (p *input) settingInCommand(entry codes.Entry, figures map[string]string, settings []string) (codes.Entry, []string) {
+	command := p.LauncherCommand()
+	for _, name := range settings {
+		found := regexp.MustCompile(`(?:-g?env\s+` + name + `\s+|(?:^|[\s;&])(?:-x\s+|export\s+|--env[=\s])?` + name + `=)['"]?([^\s'";&]+)`).FindStringSubmatch(command)
+		if found == nil {
+			continue
+		}
+		value := quotedText(found[1])
+		figures["ownVariable"], figures["setBy"], figures["replaces"] = name+"="+value, "the launcher's command", "It replaces"
+		entry.Remedies = slices.Insert(slices.Clone(entry.Remedies), 0, codes.SettingInCommand)
+		return entry, []string{fmt.Sprintf("The launcher's command sets %s.", figures["ownVariable"])}
+	}
 	return entry, nil
 }
 

@@ -47,6 +47,35 @@ func TestOwnSetting(t *testing.T) {
 	}
 }
 
+// TestSettingInCommand: a variable that the launcher's command gives to the ranks is named, too.
+func TestSettingInCommand(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{
+		"mpirun -x UCX_TLS=rc -n 2 pi":                 "rc",
+		"mpirun -genv UCX_TLS rc -n 2 pi":              "rc",
+		"mpirun -n 2 -env UCX_TLS rc pi":               "rc",
+		"export UCX_TLS=rc; mpirun -n 2 pi":            "rc",
+		"UCX_TLS='rc,sm' mpirun -n 2 pi":               "rc,sm",
+		"mpirun -x UCX_TLS -n 2 pi":                    "",
+		"mpirun -x MY_UCX_TLS=rc -n 2 pi --UCX_TLS=rc": "",
+	} {
+		job := mpi.Job{Kind: "MPIJob"}
+		job.Launcher.Template.Spec.Containers = []corev1.Container{{Command: []string{"sh", "-c", command}}}
+		figures := map[string]string{}
+		entry, evidence := (&input{&facts.Facts{Job: job}}).ownSetting(codes.UCXTransportMissing, figures)
+		if want == "" {
+			if len(evidence) > 0 {
+				t.Errorf("%q: %q", command, evidence)
+			}
+			continue
+		}
+		if first := codes.FillRemedy(entry.Remedies[0], figures); !strings.HasPrefix(first.Text, "Remove UCX_TLS="+want+" from the launcher's command.") || len(first.Changes) > 0 ||
+			strings.Join(evidence, "") != "The launcher's command sets UCX_TLS="+want+"." {
+			t.Errorf("%q: %+v with %q", command, first, evidence)
+		}
+	}
+}
+
 // TestUndefinedInScript: a variable is undefined if neither the pod template nor the script sets it.
 func TestUndefinedInScript(t *testing.T) {
 	t.Parallel()
