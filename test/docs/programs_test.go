@@ -246,7 +246,7 @@ func TestWrongProgramsAreFound(t *testing.T) {
 		"make docs":                                false,
 		"make doks":                                true,
 		"make e2e SUITE=TestPi":                    false,
-		"make e2e SUITES=TestPi":                   true,
+		"make e2e SUIT=TestPi":                     true,
 		"make docs && make e2e KUBERNETES=1":       false,
 		"helm install a b --set agent.image.tag=1": false,
 		"helm install a b --set agent.imag.tag=1":  true,
