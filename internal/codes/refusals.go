@@ -134,6 +134,11 @@ var CapabilityDenied = []v1alpha1.Remedy{
 	{Text: "Remove {capabilities} from the capabilities that the containers add.", Action: "{field}.spec.containers[0].securityContext.capabilities.add"},
 }
 
+// PrivilegeDenied are the remedies of PodSecurityDenied for containers with privileges that the level baseline forbids.
+var PrivilegeDenied = []v1alpha1.Remedy{
+	{Text: "Remove privileged, and a seccompProfile of type Unconfined, from the containers. The agent needs no privileges.", Action: "{field}.spec.containers[0].securityContext"},
+}
+
 // PatchOfNoJob is the definition of ObjectRefused for a Job of a TrainJob's JobSet without an image: its patches name a job or a container
 // that the runtime does not have, and become another one.
 var PatchOfNoJob = Entry{

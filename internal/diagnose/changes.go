@@ -140,10 +140,27 @@ func (p *input) commandWith(options *regexp.Regexp, by string) string {
 	for _, all := range mpi.OptionsOfLaunchers(strings.ReplaceAll(text, separator, " ")) {
 		ofLaunchers += len(options.FindAllString(" "+all, -1))
 	}
-	if ofLaunchers == 0 || ofLaunchers != len(options.FindAllString(text, -1)) || strings.Contains(by, "$") && ofLaunchers > 1 {
+	at := options.FindAllStringIndex(text, -1)
+	if ofLaunchers == 0 || ofLaunchers != len(at) || strings.Contains(by, "$") && ofLaunchers > 1 {
+		return ""
+	}
+	if slices.ContainsFunc(at, func(at []int) bool { return !isPlain(text, at[0], at[1]) }) {
 		return ""
 	}
 	return p.asCommand(text, options.ReplaceAllString(text, by))
+}
+
+// isPlain reports whether the words at a place of a command, without a value that has spaces, are an option with its whole value: a shell reads
+// quotation marks, substitutions and escaped characters beyond the next space.
+func isPlain(text string, from, to int) bool {
+	word := text[from:to]
+	if end := strings.IndexAny(text[to:]+" ", " \t\n\x00"); end > 0 {
+		word += text[to : to+end]
+	}
+	if text[from:from+1] == separator && to < len(text) && text[to:to+1] != separator {
+		return false
+	}
+	return !strings.ContainsAny(word, "\"'`$()\\") && !strings.HasSuffix(text[:from], `\`)
 }
 
 // commandCalling returns the launcher's command with another program in place of one that it calls once, as a list in YAML; "" if it does not.
@@ -222,27 +239,29 @@ func withoutSecrets(remedy v1alpha1.Remedy) v1alpha1.Remedy {
 }
 
 // secured returns the definition of a pod that a Pod Security level forbids with the changes that let the level allow it, where these are changes of the
-// only containers of the pods.
-func (p *input) secured(entry codes.Entry, figures map[string]string) codes.Entry {
+// only containers of the pods: message is the API server's.
+func (p *input) secured(entry codes.Entry, message string, figures map[string]string) codes.Entry {
 	violations := strings.Split(figures["violations"], ", ")
-	if entry.Code != codes.PodSecurityDenied || slices.ContainsFunc(violations, func(violation string) bool { return !ofContainer.MatchString(violation) }) {
+	if entry.Code != codes.PodSecurityDenied || ofPod.MatchString(message) || slices.ContainsFunc(violations, func(violation string) bool { return !ofContainer.MatchString(violation) }) {
 		return entry
 	}
 	change := restricted
-	if forbidden := figures["capabilities"]; forbidden != "" {
-		if len(violations) > 1 {
-			return entry
-		}
+	switch forbidden := figures["capabilities"]; {
+	case forbidden != "" && len(violations) > 1:
+		return entry
+	case forbidden != "":
 		change = func(c *corev1.SecurityContext) {
 			c.Capabilities.Add = slices.DeleteFunc(c.Capabilities.Add, func(name corev1.Capability) bool {
 				return slices.Contains(strings.Split(forbidden, ", "), string(name))
 			})
 		}
+	case figures["level"] != "restricted":
+		change, entry.Remedies = baseline, slices.Concat(codes.PrivilegeDenied, entry.Remedies[1:])
 	}
 	var changes []v1alpha1.FieldChange
 	for _, role := range []mpi.Role{mpi.RoleLauncher, mpi.RoleWorker} {
 		spec := p.Template(role)
-		if len(spec.Containers) > 1 || len(spec.InitContainers) > 0 {
+		if len(spec.Containers) > 1 || len(spec.InitContainers) > 0 || figures["level"] == "restricted" && isUnrestricted(spec.SecurityContext) {
 			return entry
 		}
 		for _, main := range spec.Containers {
@@ -278,6 +297,23 @@ func changedSecurity(before *corev1.SecurityContext, change func(*corev1.Securit
 
 // ofContainer matches the violations of Pod Security levels that the security context of a container ends.
 var ofContainer = regexp.MustCompile(`^(?:allowPrivilegeEscalation != false|(?:unrestricted|non-default) capabilities|runAsNonRoot != true|seccompProfile|privileged|runAsUser=0)$`)
+
+// ofPod matches violations of the security context of the pod, and annotations, which the context of a container does not end.
+var ofPod = regexp.MustCompile(`\((?:pod must not |pod and containers? |forbidden annotation)`)
+
+// isUnrestricted reports whether the security context of a pod has what the level restricted forbids, which that of a container does not end.
+func isUnrestricted(c *corev1.PodSecurityContext) bool {
+	return c != nil && (c.RunAsUser != nil && *c.RunAsUser == 0 || c.RunAsNonRoot != nil && !*c.RunAsNonRoot ||
+		c.SeccompProfile != nil && c.SeccompProfile.Type == corev1.SeccompProfileTypeUnconfined)
+}
+
+// baseline removes what the Pod Security level baseline forbids a container.
+func baseline(c *corev1.SecurityContext) {
+	c.Privileged = nil
+	if c.SeccompProfile != nil && c.SeccompProfile.Type == corev1.SeccompProfileTypeUnconfined {
+		c.SeccompProfile = nil
+	}
+}
 
 // restricted sets what the Pod Security level restricted demands of a container.
 func restricted(c *corev1.SecurityContext) {

@@ -36,25 +36,33 @@ func TestChangedCommands(t *testing.T) {
 		command, want []string
 		change        func(*scene)
 	}{
-		"ranks":                      {log: tooManyRanks, command: words("mpirun", "-n", "16", "train", "-n", "16"), want: nil},
-		"ranks of the launcher":      {log: tooManyRanks, command: words("/usr/bin/mpirun", "--tag-output", "-np", "16", "train", "--epochs", "2"), want: words("/usr/bin/mpirun", "--tag-output", "-np", "8", "train", "--epochs", "2")},
-		"ranks in a script":          {log: tooManyRanks, command: shell("cd /data && mpirun -np 16 train | tee log"), want: shell("cd /data && mpirun -np 8 train | tee log")},
-		"ranks of two programs":      {log: tooManyRanks, command: words("mpirun", "-n", "1", "a", ":", "-n", "15", "b"), want: nil},
-		"ranks of the image":         {log: tooManyRanks, want: nil},
-		"ranks without a number":     {log: tooManyRanks, command: words("mpirun", "train"), want: nil},
-		"a secret":                   {log: tooManyRanks, command: words("mpirun", "-n", "16", "train", "--token", "SECRET"), change: hidesSecrets, want: nil},
-		"a long command":             {log: tooManyRanks, command: words("mpirun", "-n", "16", "train", strings.Repeat("x", 600)), want: nil},
-		"hosts":                      {log: ruler + unknownHosts + ruler, command: words("mpirun", "--host", "node7:4,node8:4", "-n", "4", "train"), want: words("mpirun", "-n", "4", "train")},
-		"hosts with =":               {log: ruler + unknownHosts + ruler, command: shell("mpirun -n 4 --hostfile=/data/hosts -H node7 train"), want: shell("mpirun -n 4 train")},
-		"hosts of the program":       {log: ruler + unknownHosts + ruler, command: words("mpirun", "-n", "4", "train", "--host", "node7"), want: nil},
-		"hosts of both":              {log: ruler + unknownHosts + ruler, command: words("mpirun", "--host", "node7", "train", "--host", "node7"), want: nil},
-		"an interface":               {log: noInterface, command: words("mpirun", "--mca", "btl_tcp_if_include", "eth7", "-n", "4", "train"), want: words("mpirun", "-n", "4", "train")},
-		"python":                     {log: "/bin/sh: 1: python: not found", command: shell("python prepare.py && mpirun train"), want: shell("python3 prepare.py && mpirun train")},
-		"python as two words":        {log: "/bin/sh: 1: python: not found", command: shell("python prepare.py && mpirun python train.py"), want: nil},
-		"a program that is a path":   {log: "/bin/sh: 1: python: not found", command: shell("/opt/python prepare.py"), want: nil},
-		"a time limit":               {log: "[mpiexec@pi-launcher] APPLICATION TIMED OUT, TIMEOUT = 30s", command: words("mpiexec", "-timeout", "30", "train"), change: timedOut, want: words("mpiexec", "train")},
-		"a launcher with wrong name": {command: words("mpirum", "-n", "4", "train"), change: misses("mpirum"), want: words("mpirun", "-n", "4", "train")},
-		"a launcher of another kind": {command: words("srunner", "-n", "4", "train"), change: misses("srunner"), want: nil},
+		"ranks":                       {log: tooManyRanks, command: words("mpirun", "-n", "16", "train", "-n", "16"), want: nil},
+		"ranks of the launcher":       {log: tooManyRanks, command: words("/usr/bin/mpirun", "--tag-output", "-np", "16", "train", "--epochs", "2"), want: words("/usr/bin/mpirun", "--tag-output", "-np", "8", "train", "--epochs", "2")},
+		"ranks in a script":           {log: tooManyRanks, command: shell("cd /data && mpirun -np 16 train | tee log"), want: shell("cd /data && mpirun -np 8 train | tee log")},
+		"ranks of two programs":       {log: tooManyRanks, command: words("mpirun", "-n", "1", "a", ":", "-n", "15", "b"), want: nil},
+		"ranks of the image":          {log: tooManyRanks, want: nil},
+		"ranks without a number":      {log: tooManyRanks, command: words("mpirun", "train"), want: nil},
+		"a secret":                    {log: tooManyRanks, command: words("mpirun", "-n", "16", "train", "--token", "SECRET"), change: hidesSecrets, want: nil},
+		"a long command":              {log: tooManyRanks, command: words("mpirun", "-n", "16", "train", strings.Repeat("x", 600)), want: nil},
+		"hosts":                       {log: ruler + unknownHosts + ruler, command: words("mpirun", "--host", "node7:4,node8:4", "-n", "4", "train"), want: words("mpirun", "-n", "4", "train")},
+		"hosts with =":                {log: ruler + unknownHosts + ruler, command: shell("mpirun -n 4 --hostfile=/data/hosts -H node7 train"), want: shell("mpirun -n 4 train")},
+		"hosts of the program":        {log: ruler + unknownHosts + ruler, command: words("mpirun", "-n", "4", "train", "--host", "node7"), want: nil},
+		"hosts of both":               {log: ruler + unknownHosts + ruler, command: words("mpirun", "--host", "node7", "train", "--host", "node7"), want: nil},
+		"hosts of a substitution":     {log: ruler + unknownHosts + ruler, command: shell("mpirun --host $(paste -sd, h.txt) -np 4 train"), want: nil},
+		"hosts in quotation marks":    {log: ruler + unknownHosts + ruler, command: shell(`mpirun --hostfile "$D/my hosts" -np 4 train`), want: nil},
+		"hosts on the next line":      {log: ruler + unknownHosts + ruler, command: shell("mpirun --hostfile \\\n hosts.txt -np 4 train"), want: nil},
+		"hosts after a line's end":    {log: ruler + unknownHosts + ruler, command: shell("mpirun -np 4 \\\n--host node7 \\\ntrain"), want: nil},
+		"hosts on a line":             {log: ruler + unknownHosts + ruler, command: shell("mpirun -np 4 \\\n  --host node7 \\\n  train"), want: shell(`mpirun -np 4 \\\n  \\\n  train`)},
+		"hosts in a file with spaces": {log: ruler + unknownHosts + ruler, command: words("mpirun", "--hostfile", "my hosts", "train"), want: nil},
+		"ranks of a variable":         {log: tooManyRanks, command: shell("mpirun -np 1$N train"), want: nil},
+		"ranks in quotation marks":    {log: tooManyRanks, command: shell("bash -c 'mpirun -np 16' train"), want: nil},
+		"an interface":                {log: noInterface, command: words("mpirun", "--mca", "btl_tcp_if_include", "eth7", "-n", "4", "train"), want: words("mpirun", "-n", "4", "train")},
+		"python":                      {log: "/bin/sh: 1: python: not found", command: shell("python prepare.py && mpirun train"), want: shell("python3 prepare.py && mpirun train")},
+		"python as two words":         {log: "/bin/sh: 1: python: not found", command: shell("python prepare.py && mpirun python train.py"), want: nil},
+		"a program that is a path":    {log: "/bin/sh: 1: python: not found", command: shell("/opt/python prepare.py"), want: nil},
+		"a time limit":                {log: "[mpiexec@pi-launcher] APPLICATION TIMED OUT, TIMEOUT = 30s", command: words("mpiexec", "-timeout", "30", "train"), change: timedOut, want: words("mpiexec", "train")},
+		"a launcher with wrong name":  {command: words("mpirum", "-n", "4", "train"), change: misses("mpirum"), want: words("mpirun", "-n", "4", "train")},
+		"a launcher of another kind":  {command: words("srunner", "-n", "4", "train"), change: misses("srunner"), want: nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -139,21 +147,42 @@ func TestChangedFields(t *testing.T) {
 			j.Workers.Template.Spec.Containers[0].SecurityContext.Capabilities.Add = []corev1.Capability{"SYS_PTRACE", "NET_BIND_SERVICE"}
 		}).with(refusal("Pod", "pi-worker-0", forbidden+message))
 	}
+	atBaseline := func(message string, change ...func(*corev1.SecurityContext)) scene {
+		return running(2, func(j *mpi.Job) {
+			j.Workers.Template.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: new(true), Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_BIND_SERVICE"}}}
+			for _, c := range change {
+				c(j.Workers.Template.Spec.Containers[0].SecurityContext)
+			}
+		}).with(refusal("Pod", "pi-worker-0", strings.Replace(forbidden, "restricted", "baseline", 1)+message))
+	}
+	unconfined := func(c *corev1.SecurityContext) {
+		c.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}
+	}
 	for name, test := range map[string]struct {
 		in   scene
 		code codes.Code
 		want []v1alpha1.FieldChange
 	}{
-		"a probe":                         {probeFailed(probed), codes.ProbeFailed, changes(pod+"containers[0].livenessProbe", "null")},
-		"two probes":                      {probeFailed(twice), codes.ProbeFailed, nil},
-		"a probe of others":               {probeFailed(func(*scene) {}), codes.ProbeFailed, nil},
-		"a command":                       {ended(func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].Command = []string{"date"} }), codes.WorkerEnded, changes(pod+"containers[0].command", "null", pod+"containers[0].args", "null")},
-		"no command":                      {ended(func(*mpi.Job) {}), codes.WorkerEnded, nil},
-		"a CPU limit":                     {throttled("500m"), codes.CPUThrottled, changes(pod+"containers[0].resources.limits.cpu", `"2"`)},
-		"a CPU limit for as many ranks":   {throttled("2"), codes.CPUThrottled, nil},
-		"a capability":                    {privileged(`unrestricted capabilities (container "main" must not include "SYS_PTRACE" in securityContext.capabilities.add)`), codes.PodSecurityDenied, changes(context, `{"capabilities":{"add":["NET_BIND_SERVICE"],"drop":["ALL"]},"runAsNonRoot":true,"allowPrivilegeEscalation":false,"seccompProfile":{"type":"RuntimeDefault"}}`)},
-		"a field of a security context":   {privileged(`privileged (container "main" must not set securityContext.privileged=true)`), codes.PodSecurityDenied, changes(context, `{"capabilities":{"drop":["ALL"]},"runAsNonRoot":true,"allowPrivilegeEscalation":false,"seccompProfile":{"type":"RuntimeDefault"}}`)},
-		"a security context and a volume": {privileged(`privileged, hostPath volumes (volume "data")`), codes.PodSecurityDenied, nil},
+		"a probe":                           {probeFailed(probed), codes.ProbeFailed, changes(pod+"containers[0].livenessProbe", "null")},
+		"two probes":                        {probeFailed(twice), codes.ProbeFailed, nil},
+		"a probe of others":                 {probeFailed(func(*scene) {}), codes.ProbeFailed, nil},
+		"a command":                         {ended(func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].Command = []string{"date"} }), codes.WorkerEnded, changes(pod+"containers[0].command", "null", pod+"containers[0].args", "null")},
+		"no command":                        {ended(func(*mpi.Job) {}), codes.WorkerEnded, nil},
+		"a CPU limit":                       {throttled("500m"), codes.CPUThrottled, changes(pod+"containers[0].resources.limits.cpu", `"2"`)},
+		"a CPU limit for as many ranks":     {throttled("2"), codes.CPUThrottled, nil},
+		"a capability":                      {privileged(`unrestricted capabilities (container "main" must not include "SYS_PTRACE" in securityContext.capabilities.add)`), codes.PodSecurityDenied, changes(context, `{"capabilities":{"add":["NET_BIND_SERVICE"],"drop":["ALL"]},"runAsNonRoot":true,"allowPrivilegeEscalation":false,"seccompProfile":{"type":"RuntimeDefault"}}`)},
+		"a field of a security context":     {privileged(`privileged (container "main" must not set securityContext.privileged=true)`), codes.PodSecurityDenied, changes(context, `{"capabilities":{"drop":["ALL"]},"runAsNonRoot":true,"allowPrivilegeEscalation":false,"seccompProfile":{"type":"RuntimeDefault"}}`)},
+		"a security context and a volume":   {privileged(`privileged, hostPath volumes (volume "data")`), codes.PodSecurityDenied, nil},
+		"the level baseline":                {atBaseline(`privileged (container "main" must not set securityContext.privileged=true)`), codes.PodSecurityDenied, changes(context, `{"capabilities":{"add":["NET_BIND_SERVICE"]}}`)},
+		"the level baseline, of two":        {atBaseline(`privileged (container "main" must not set securityContext.privileged=true), seccompProfile (container "main" must not set securityContext.seccompProfile.type to "Unconfined")`, unconfined), codes.PodSecurityDenied, changes(context, `{"capabilities":{"add":["NET_BIND_SERVICE"]}}`)},
+		"the level baseline, of the pod":    {atBaseline(`privileged (container "main" must not set securityContext.privileged=true), seccompProfile (pod must not set securityContext.seccompProfile.type to "Unconfined")`), codes.PodSecurityDenied, nil},
+		"a user of the pod":                 {privileged(`runAsUser=0 (pod must not set runAsUser=0)`), codes.PodSecurityDenied, nil},
+		"a user of the pod and a container": {privileged(`runAsUser=0 (pod and container "main" must not set runAsUser=0)`), codes.PodSecurityDenied, nil},
+		"a user of a container":             {privileged(`runAsUser=0 (container "main" must not set runAsUser=0)`), codes.PodSecurityDenied, changes(context, `{"capabilities":{"drop":["ALL"]},"runAsNonRoot":true,"allowPrivilegeEscalation":false,"seccompProfile":{"type":"RuntimeDefault"}}`)},
+		"a user of the launcher's pod": {privileged(`runAsUser=0 (container "main" must not set runAsUser=0)`).with(func(s *scene) {
+			s.job.Launcher.Template.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(0))}
+		}), codes.PodSecurityDenied, nil},
+		"a profile of an annotation": {privileged(`seccompProfile (forbidden annotation seccomp.security.alpha.kubernetes.io/pod="unconfined")`), codes.PodSecurityDenied, nil},
 		"an interface of the environment": {failed(14, "[pi-worker-1:00031] *** MPI_ERR_INTERN: internal error").with(launcherLeft(agentapi.Summary{
 			Code: agentapi.RankFailed, ExitCode: new(int32(14)), Ranks: []agentapi.RankEnd{{Rank: 1, ExitCode: 14, Program: "ranks"}},
 			NoInterface: &agentapi.InterfaceSetting{Name: "btl_tcp_if_include", Value: "ib0", Has: []string{"lo", "eth0"}},

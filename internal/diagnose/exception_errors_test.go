@@ -183,6 +183,11 @@ func TestCausesOfExceptions(t *testing.T) {
 		"a name of a worker that exists":              {failed(1, unknown(`master = socket.gethostbyname("pi-worker-0.pi")`)), "Correct the host's name pi-worker-0.pi, or"},
 		"another name":                                {failed(1, unknown(`s = socket.create_connection(("tracker", 80))`)), "Correct the host's name in tracker:80, or"},
 		"a name in a variable":                        {failed(1, unknown(`h = socket.gethostbyname(os.environ["MASTER_ADDR"])`)).with(inWorkers("MASTER_ADDR", "pi-node-0")), "Correct the host name pi-node-0"},
+		"a name in a variable, as a tuple":            {failed(1, unknown(`s.connect((os.environ["MASTER_ADDR"], 29500))`)).with(inWorkers("MASTER_ADDR", "pi-node-0")), "Correct the host name pi-node-0"},
+		"a password before a host":                    {failed(1, unknown(`c.connect(password=os.environ["DB_PASSWORD"], host=os.environ["DB_HOST"])`)).with(inWorkers("DB_PASSWORD", "hunter2")), "Correct the host's name in this address, or"},
+		"a password before a known host":              {failed(1, unknown(`c.connect(password=os.environ["DB_PASSWORD"], host=os.environ.get("DB_HOST"))`)).with(inWorkers("DB_PASSWORD", "hunter2"), inWorkers("DB_HOST", "tracker")), "Correct the host's name tracker, or"},
+		"a secret as a host":                          {failed(1, unknown(`s.connect((os.environ["DB_PASSWORD"], 1))`)).with(inWorkers("DB_PASSWORD", "hunter2"), masksSettings), "Correct the host's name in this address, or"},
+		"a secret in an address":                      {failed(1, unknown(`s = socket.create_connection(("hunter2", 80))`)).with(masksAll), "Correct the host's name in ***:80, or"},
 		"an option that the launcher's shell emptied": {failed(2, expected).with(command("bash", "-c", `mpirun -n 2 bash -c "python3 /code/shard.py --rank $OMPI_COMM_WORLD_RANK --shards 8"`)), "Without its value, --rank $OMPI_COMM_WORLD_RANK became --rank"},
 		"an option with a variable that nobody sets":  {failed(2, expected).with(command("bash", "-c", `mpirun python3 shard.py --rank "$MY_RANK"`)), "Set MY_RANK: it was empty"},
 		"an option without a variable":                {failed(2, expected).with(command("bash", "-c", `mpirun python3 shard.py --rank --shards 8`)), "Correct the option --rank"},
@@ -193,8 +198,22 @@ func TestCausesOfExceptions(t *testing.T) {
 			t.Errorf("%s: found %+v", name, found)
 			continue
 		}
+		for _, remedy := range found[0].Remedies {
+			if strings.Contains(remedy.Text+remedy.Action, "hunter2") {
+				t.Errorf("%s: the remedy %q has a secret", name, remedy.Text+remedy.Action)
+			}
+		}
 		sound(t, found[0])
 	}
+}
+
+// masksSettings hides hunter2 as the value of a variable, and masksAll anywhere.
+func masksSettings(s *scene) {
+	s.evidence.Mask = func(text string) string { return strings.ReplaceAll(text, "PASSWORD=hunter2", "PASSWORD=***") }
+}
+
+func masksAll(s *scene) {
+	s.evidence.Mask = func(text string) string { return strings.ReplaceAll(text, "hunter2", "***") }
 }
 
 // TestMixedTracebacks: the program's own line is found although the traceback of another rank begins after it.

@@ -81,7 +81,7 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 }
 
 // quotedFigures are the figures that can be texts of the specification.
-var quotedFigures = []string{"setting", "option", "meant", "words", "script", "lastText"}
+var quotedFigures = []string{"setting", "option", "meant", "words", "script", "lastText", "address", "host"}
 
 // maskFigures hides the secrets in quotedFigures. It reports whether there are any in the words of a command.
 func (p *input) maskFigures(figures map[string]string) (inWords bool) {

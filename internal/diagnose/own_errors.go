@@ -752,7 +752,7 @@ func (p *input) unreadable(file string) (mounted, volume string) {
 // firstHost returns the name of the host of rank 0 for the pods of the job, if mpirun fills the hosts in their order.
 func (p *input) firstHost() string {
 	if p.Job.Launcher.RunsRanks || p.Job.Workers.Count == 0 {
-		return p.Job.HostName(p.Job.LauncherName(), "")
+		return p.Job.HostName(p.Job.LauncherHost(), "")
 	}
 	return p.Job.HostName(p.Job.WorkerName(0), "")
 }

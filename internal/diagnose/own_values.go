@@ -57,9 +57,10 @@ func (p *input) fullVolume(figures map[string]string) []v1alpha1.Remedy {
 }
 
 var (
-	// literalHost is a host name in a line of a program that resolves it or connects to it. variableHost is the environment variable that has it.
+	// literalHost is a host name in a line of a program that resolves it or connects to it. variableHost is the environment variable that has it:
+	// another argument of such a call can be a password.
 	literalHost  = regexp.MustCompile(`\b(?:gethostbyname(?:_ex)?|getaddrinfo|create_connection|connect(?:_ex)?|getfqdn|bind|open_connection|Client|Redis|TCPStore|HTTPS?Connection)\(\(?["']([A-Za-z][\w.-]*)["']`)
-	variableHost = regexp.MustCompile(`\b(?:environ(?:\.get\(|\[)|getenv\()["'](\w+)["']`)
+	variableHost = regexp.MustCompile(`(?:\b(?:gethostbyname(?:_ex)?|getaddrinfo|getfqdn|open_connection|TCPStore|HTTPS?Connection)\(|\b(?:create_connection|connect(?:_ex)?|bind)\(\(|\b(?:host|hostname)\s*=)\s*(?:os\.)?(?:environ(?:\.get\(|\[)|getenv\()["'](\w+)["']`)
 )
 
 // nameHost adds the host name that could not be resolved to the figures, if the program's own line shows it or a variable of the job that has it. It
@@ -72,6 +73,9 @@ func (p *input) nameHost(figures map[string]string) []v1alpha1.Remedy {
 		host = found[1]
 	} else if found := variableHost.FindStringSubmatch(figures["ownSource"]); found != nil {
 		_, host = p.setters(found[1])
+		if setting := found[1] + "=" + host; p.mask(setting) != setting {
+			return nil
+		}
 	}
 	host = strings.TrimSuffix(host, ".")
 	if host == "" || strings.ContainsAny(host, " $/:") {
@@ -100,7 +104,7 @@ func (p *input) nameHost(figures map[string]string) []v1alpha1.Remedy {
 func (p *input) hostNames() (names []string) {
 	const most = 4
 	if p.Job.Launcher.RunsRanks || p.Job.Workers.Count == 0 {
-		names = append(names, p.Job.LauncherName()+"."+p.Job.ServiceName())
+		names = append(names, p.Job.LauncherHost()+"."+p.Job.ServiceName())
 	}
 	for i := range min(int(p.Job.Workers.Count), most) {
 		names = append(names, p.Job.WorkerName(i)+"."+p.Job.ServiceName())

@@ -205,7 +205,7 @@ func (p *input) refusal(r jobstate.Refusal) Finding {
 		}
 		entry.Remedies = slices.Concat(codes.CapabilityDenied, rest)
 	}
-	entry = p.secured(entry, figures)
+	entry = p.secured(entry, r.Message, figures)
 	if known := ofPlugin(r.Message, figures); known != nil && code == codes.ObjectRefused {
 		entry = *known
 	}

@@ -15,9 +15,10 @@ import (
 )
 
 var (
-	// reportsWrite is how programs report that they have written a file, and resultFile such a file that looks like a result: a model, a checkpoint,
-	// an array or a table.
-	reportsWrite = regexp.MustCompile(`(?i)\b(?:saved?|saving|wrote|written|writing|stored|dumped|exported|checkpoint(?:ed)?)\b`)
+	// reportsWrite is how programs report that they have written a file, reportsRead that they have read one, and resultFile such a file that looks
+	// like a result: a model, a checkpoint, an array or a table.
+	reportsWrite = regexp.MustCompile(`(?i)\b(?:saved?|saving|wrote|written|writing|stored|dumped|exported|checkpoint(?:ed|ing))\b`)
+	reportsRead  = regexp.MustCompile(`(?i)(?:^|[^\w/.-])(?:re)?(?:load|read|restor|resum|import|open|found|using|from)\w*`)
 	resultFile   = regexp.MustCompile(`(?:^|[\s"'(=:])(/[\w.+@%=-]+(?:/[\w.+@%=-]+)*(?:\.(?:pt|pth|ckpt|safetensors|onnx|h5|hdf5|npy|npz|pkl|joblib|parquet|csv|model|bin|keras|vtu|vtk)|/saved_model|/checkpoint[-_]?\d*))(?:$|[\s"'),;:.])`)
 	// notResult are files that programs write for themselves.
 	notResult = regexp.MustCompile(`/(?:\.?cache|__pycache__|ompi[.-]|torch_extensions|matplotlib)|^/(?:proc|sys|dev/null)`)
@@ -71,11 +72,15 @@ func writtenResult(line string) (file, rank string) {
 	if tag := loglines.RankTag.FindStringSubmatch(line); tag != nil {
 		rank = tag[1]
 	}
-	found := resultFile.FindStringSubmatch(line)
-	if found == nil || !reportsWrite.MatchString(line) || notResult.MatchString(found[1]) {
+	at := resultFile.FindStringSubmatchIndex(line)
+	if at == nil {
 		return "", rank
 	}
-	return found[1], rank
+	before, file, after := line[:at[2]], line[at[2]:at[3]], line[at[3]:]
+	if !reportsWrite.MatchString(before+" "+after) || reportsRead.MatchString(before) || notResult.MatchString(file) {
+		return "", rank
+	}
+	return file, rank
 }
 
 // isKept reports whether a file is on a volume that stays when the pod is deleted. What a program writes to a folder that the image or a path of

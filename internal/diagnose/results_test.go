@@ -27,14 +27,21 @@ func TestResultsNotKept(t *testing.T) {
 		change func(*scene)
 		want   bool
 	}{
-		"in /tmp":                   {"model saved to /tmp/model.npy", func(*scene) {}, true},
-		"in /tmp, beside a claim":   {"[1,0]<stdout>:Saved checkpoint to '/tmp/out/checkpoint-100'.", claim, true},
-		"on a claim":                {"model saved to /results/model.npy", claim, false},
-		"on an emptyDir":            {"Writing table (/results/all.csv)", volumeAt(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}), true},
-		"a file that is read":       {"loading /tmp/model.npy", func(*scene) {}, false},
-		"a cache":                   {"saved /tmp/.cache/torch/model.pt", func(*scene) {}, false},
-		"a file that is no result":  {"wrote /tmp/trace.log", func(*scene) {}, false},
-		"a result that is uploaded": {"saved /tmp/model.pt\nuploaded to s3://bucket/model.pt", func(*scene) {}, false},
+		"in /tmp":                      {"model saved to /tmp/model.npy", func(*scene) {}, true},
+		"in /tmp, beside a claim":      {"[1,0]<stdout>:Saved checkpoint to '/tmp/out/checkpoint-100'.", claim, true},
+		"on a claim":                   {"model saved to /results/model.npy", claim, false},
+		"on an emptyDir":               {"Writing table (/results/all.csv)", volumeAt(corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}), true},
+		"a file that is read":          {"loading /tmp/model.npy", func(*scene) {}, false},
+		"a checkpoint it resumes from": {"Resuming from checkpoint /opt/base.ckpt", func(*scene) {}, false},
+		"a checkpoint that is loaded":  {"Loading checkpoint /opt/base.ckpt", func(*scene) {}, false},
+		"a saved model that is read":   {"Loaded saved model /opt/model.pt", func(*scene) {}, false},
+		"a restored one":               {"[1,0]<stdout>:=> restored the saved weights from '/opt/base/checkpoint-10'", func(*scene) {}, false},
+		"a checkpoint without a verb":  {"checkpoint: /opt/saved/base.ckpt", func(*scene) {}, false},
+		"a verb behind the file":       {"/tmp/model.pt saved", func(*scene) {}, true},
+		"a program of Open MPI":        {"/opt/openmpi/bin/train: wrote /tmp/model.pt", func(*scene) {}, true},
+		"a cache":                      {"saved /tmp/.cache/torch/model.pt", func(*scene) {}, false},
+		"a file that is no result":     {"wrote /tmp/trace.log", func(*scene) {}, false},
+		"a result that is uploaded":    {"saved /tmp/model.pt\nuploaded to s3://bucket/model.pt", func(*scene) {}, false},
 	} {
 		found := reportedSuccess(test.log, "mpirun", "train").with(test.change).findings()
 		if got := slices.ContainsFunc(found, func(f diagnose.Finding) bool { return f.Code == codes.ResultsNotKept }); got != test.want {

@@ -380,7 +380,7 @@ func (p *input) place(s facts.Sign) (map[string]string, []facts.Pod) {
 	}
 	pods := s.Pods[:1]
 	if s.Code == codes.LauncherNameUnresolved && figures["host"] == "" {
-		figures["host"] = p.Job.LauncherName()
+		figures["host"] = p.Job.LauncherHost()
 	}
 	if host := figures["host"]; host != "" {
 		figures["host"] = short(host)

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -21,6 +24,8 @@ type warned struct {
 	certain bool
 	// errors match the evidence of a program's own error that can follow; nil: ApplicationFailed is explained only if no rank has run.
 	errors *regexp.Regexp
+	// ofLimits is set if only a warning about the limits of the pods of a finding explains it.
+	ofLimits bool
 	// told are parts of the summaries and remedies of findings that state it already.
 	told []string
 }
@@ -65,7 +70,7 @@ var warnedOf = []warned{
 	{text: "set restartPolicy next to replicas", explains: nil},
 	{text: "the operator sets the host names of all pods", explains: notReached},
 	{text: "with the name servers of the node instead of those of the cluster", explains: []codes.Code{codes.NameUnresolved, codes.LauncherNameUnresolved}, told: []string{"dnsPolicy"}},
-	{text: "with which no container starts; write Mi", explains: []codes.Code{codes.OutOfMemory, codes.ContainerCreateFailed, codes.CrashLoop, codes.InsufficientResources, codes.ApplicationFailed}, certain: true, errors: regexp.MustCompile(`(?i)memory`), told: []string{"too small for any process"}},
+	{text: "with which no container starts; write Mi", explains: []codes.Code{codes.OutOfMemory, codes.ContainerCreateFailed, codes.CrashLoop, codes.ApplicationFailed}, certain: true, ofLimits: true, errors: regexp.MustCompile(`(?i)memory`), told: []string{"too small for any process"}},
 	{text: "the job can see and signal the processes of other pods", explains: nil},
 }
 
@@ -77,7 +82,7 @@ func (p *input) considerWarnings(f *Finding) {
 	}
 	for _, warning := range mpi.Warnings(p.Job) {
 		of := decisionOn(warning)
-		if of == nil || !slices.Contains(of.explains, f.Code) || of.isTold(*f) || f.Code == codes.ApplicationFailed && !p.noRankRan() && !of.matchesError(*f) {
+		if of == nil || !slices.Contains(of.explains, f.Code) || of.isTold(*f) || of.ofLimits && !p.limits(warning, *f) || f.Code == codes.ApplicationFailed && !p.noRankRan() && !of.matchesError(*f) {
 			continue
 		}
 		at, text, _ := strings.Cut(p.mask(warning), ": ")
@@ -86,7 +91,11 @@ func (p *input) considerWarnings(f *Finding) {
 			f.Summary, f.Remedies = f.Summary+" The cause: "+problem+".", nil
 			remedy.Text = phrase.Capital(todo) + "."
 		}
-		f.Evidence = slices.Insert(slices.Clone(f.Evidence), 0, "Warning at the job's creation: "+p.mask(warning))
+		written := at
+		if p.Job.Kind == mpi.KindTrainJob {
+			written = trainJobPlaces.Replace(at)
+		}
+		f.Evidence = slices.Insert(slices.Clone(f.Evidence), 0, "Warning at the job's creation: "+written+": "+text)
 		f.Remedies = slices.Insert(slices.Clone(f.Remedies), 0, remedy)
 		return
 	}
@@ -100,6 +109,23 @@ func decisionOn(warning string) *warned {
 		}
 	}
 	return nil
+}
+
+// limits reports whether a warning is about the limits of a pod that a finding names.
+func (p *input) limits(warning string, f Finding) bool {
+	for _, name := range append([]string{f.Pod}, f.Affected...) {
+		pod := p.Known(name)
+		if pod == nil {
+			continue
+		}
+		for i, container := range p.Template(pod.Role).Containers {
+			at := field.NewPath(p.field(pod.Role), "spec", "containers").Index(i).Child("resources")
+			if slices.Contains(mpi.WarnMemory(corev1.ResourceRequirements{Limits: container.Resources.Limits}, at), warning) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // isTold reports whether a finding states already what the warning does.

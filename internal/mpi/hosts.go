@@ -13,7 +13,7 @@ type Host struct {
 func (j Job) Hosts(domain string) []Host {
 	hosts := make([]Host, 0, int(j.Workers.Count)+1)
 	if j.Launcher.RunsRanks {
-		hosts = append(hosts, Host{Name: j.HostName(j.LauncherName(), domain), Slots: j.SlotsPerWorker})
+		hosts = append(hosts, Host{Name: j.HostName(j.LauncherHost(), domain), Slots: j.SlotsPerWorker})
 	}
 	for i := range int(j.Workers.Count) {
 		hosts = append(hosts, Host{Name: j.HostName(j.WorkerName(i), domain), Slots: j.SlotsPerWorker})

@@ -251,6 +251,8 @@ type Names struct {
 	// Config is the suffix of the ConfigMap with the hostfile, Secret that of the Secret with the SSH keys, and
 	// Launcher that of the launcher's batch Job.
 	Config, Secret, Launcher string
+	// LauncherHost is the suffix of the host name of the launcher's pod: Launcher, except for a job that another controller runs.
+	LauncherHost string
 	// Keys is the suffix of the Secret with SSH keys of the operator, for an External job whose pods must not use those of the
 	// controller that runs it (plan.Settings.ReplacesKeys). It contains a dot, as Policy does.
 	Keys string
@@ -279,9 +281,11 @@ func (j Job) KeysName() string { return j.Name + cmp.Or(j.Names.Keys, j.Names.Se
 // PolicyName returns the name of the NetworkPolicy that isolates the job.
 func (j Job) PolicyName() string { return j.Name + j.Names.Policy }
 
-// LauncherName returns the name of the launcher's batch Job. For an MPIJob it is also the host name of the launcher's
-// pod.
+// LauncherName returns the name of the launcher's batch Job.
 func (j Job) LauncherName() string { return j.Name + j.Names.Launcher }
+
+// LauncherHost returns the host name of the launcher's pod: LauncherName, except for a job that another controller runs.
+func (j Job) LauncherHost() string { return j.Name + cmp.Or(j.Names.LauncherHost, j.Names.Launcher) }
 
 // WorkerName returns the name of a worker's pod, by its index from 0. It is also its host name. JobSet adds a suffix
 // to the names of pods: for a TrainJob it is only the host name.

@@ -182,7 +182,7 @@ func warnHostNames(j Job, pod corev1.PodSpec, at *field.Path) (warnings []string
 	for _, name := range []struct{ field, value string }{{"hostname", pod.Hostname}, {"subdomain", pod.Subdomain}} {
 		if name.value != "" {
 			warnings = append(warnings, fmt.Sprintf("%s: %q has no effect; the operator sets the host names of all pods, such as %s",
-				at.Child(name.field), phrase.Cut(name.value, maxShownName), j.HostName(j.LauncherName(), "")))
+				at.Child(name.field), phrase.Cut(name.value, maxShownName), j.HostName(j.LauncherHost(), "")))
 		}
 	}
 	return warnings

@@ -210,7 +210,7 @@ func (j Job) IsHost(name string) bool {
 		of := j.HostName(pod, "")
 		return of == name || strings.HasPrefix(of, name+".") || strings.HasPrefix(name, of+".")
 	}
-	if pod == j.LauncherName() {
+	if pod == j.LauncherHost() {
 		return j.Launcher.RunsRanks && matches(pod)
 	}
 	index, err := strconv.Atoi(pod[strings.LastIndex(pod, "-")+1:])
@@ -221,7 +221,7 @@ func (j Job) IsHost(name string) bool {
 func (j Job) HostRange() string {
 	first, last := j.HostName(j.WorkerName(0), ""), j.HostName(j.WorkerName(int(max(j.Workers.Count, 1))-1), "")
 	if j.Launcher.RunsRanks {
-		first = j.HostName(j.LauncherName(), "")
+		first = j.HostName(j.LauncherHost(), "")
 	}
 	if first == last {
 		return first

@@ -56,7 +56,7 @@ func discoverHosts(job mpi.Job, seen jobstate.Observed, settings Settings) strin
 	var script strings.Builder
 	script.WriteString("#!/bin/sh\n")
 	if job.Launcher.RunsRanks {
-		script.WriteString("echo " + job.HostName(job.LauncherName(), settings.ClusterDomain) + "\n")
+		script.WriteString("echo " + job.HostName(job.LauncherHost(), settings.ClusterDomain) + "\n")
 	}
 	for _, worker := range seen.Workers {
 		if worker.Index < int(job.Workers.Count) && podstatus.IsRunning(worker.Pod) {

@@ -101,7 +101,7 @@ func (f *Facts) mpiCrashed(s Sign) bool {
 	if s.Code != codes.SegmentationFault || first == nil || first.Signal != 0 || first.ExitCode <= 0 || CodeOfCrash(first.ExitCode) != "" {
 		return false
 	}
-	if !f.Job.Launcher.RunsRanks && strings.HasPrefix(s.Line, "["+f.Job.LauncherName()+":") {
+	if !f.Job.Launcher.RunsRanks && strings.HasPrefix(s.Line, "["+f.Job.LauncherHost()+":") {
 		return true
 	}
 	// An exception, which has code 1, and MPI's own codes can follow from the crash of a peer.

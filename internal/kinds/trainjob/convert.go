@@ -53,7 +53,7 @@ var (
 	}
 
 	// names are those that Trainer and JobSet give.
-	names = mpi.Names{Config: "-mpi-hostfile", Secret: "-mpi-ssh-auth", Launcher: "-" + launcherName + "-0", Worker: "-" + nodeName + "-0-", Keys: ".ssh", Policy: ".trainjob", PodLabel: LabelJobSet}
+	names = mpi.Names{Config: "-mpi-hostfile", Secret: "-mpi-ssh-auth", Launcher: "-" + launcherName + "-0", LauncherHost: "-" + launcherName + "-0-0", Worker: "-" + nodeName + "-0-", Keys: ".ssh", Policy: ".trainjob", PodLabel: LabelJobSet}
 )
 
 // maxNodes is the number of pods that Kubernetes creates for a Job of a JobSet at most

@@ -446,6 +446,17 @@ func TestConvert(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	})
+	t.Run("hosts", func(t *testing.T) {
+		got := trainjob.Convert(job(t, "{numNodes: 3}"), base(t))
+		for i, want := range []string{"-launcher-0-0.", "-node-0-0.", "-node-0-1."} {
+			if host := got.Hosts("")[i].Name; !strings.HasPrefix(host, got.Name+want+got.Name+".") || !got.IsHost(host) {
+				t.Errorf("host %d is %s, want one that begins with %s%s", i, host, got.Name, want)
+			}
+		}
+		if want := got.Name + "-launcher-0-0."; !strings.HasPrefix(got.HostRange(), want) {
+			t.Errorf("the hosts are %s, want that they begin with %s", got.HostRange(), want)
+		}
+	})
 	t.Run("over", func(t *testing.T) {
 		from := job(t, "{}", "status: {conditions: [{type: Complete, status: 'True', reason: JobsCompleted, lastTransitionTime: '2026-01-02T03:04:05Z'}]}")
 		if past := trainjob.Convert(from, base(t)).Recorded; past.Finish == nil || !past.Finish.Succeeded || past.Finish.At.Year() != 2026 {
