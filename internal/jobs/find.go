@@ -2,14 +2,17 @@ package jobs
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -297,28 +300,72 @@ func (c *Client) listReports(ctx context.Context, s Selection) ([]v1alpha1.JobRe
 	return reports, nil
 }
 
-// objectsPerPage is how many objects are listed at a time. The API server has the first page in its cache, but may have to read further
-// ones from etcd, which takes it several times as long.
-const objectsPerPage = 5000
+const (
+	// firstPage is how many objects are listed first, when their size is unknown.
+	firstPage = 500
+	// maxPageObjects and maxPageBytes limit later pages: a JobReport may have a few KiB, or with logs more than 800 KiB.
+	maxPageObjects = 5000
+	maxPageBytes   = 16 << 20
+	// rereadFactor is how many times as many objects the next page may have so that the first page is read again with it. The API
+	// server has first pages in its cache, but may read further ones from etcd, which takes it several times as long.
+	rereadFactor = 4
+)
 
-// EachPage lists objects page by page.
-func EachPage(ctx context.Context, api client.Reader, list client.ObjectList, namespace string, selector labels.Selector, each func()) error {
-	return eachPageOf(ctx, api, list, objectsPerPage, namespace, selector, each)
+// pageLimit returns how many objects the next page may have, by the size of those of the last page.
+func pageLimit(objects, bytes int64) int64 {
+	if objects <= 0 || bytes <= 0 {
+		return firstPage
+	}
+	return min(max(maxPageBytes*objects/bytes, 1), maxPageObjects)
 }
 
+// EachPage lists objects page by page. The size of the first page decides on that of the next one.
+func EachPage(ctx context.Context, api client.Reader, list client.ObjectList, namespace string, selector labels.Selector, each func()) error {
+	return eachPageOf(ctx, api, list, firstPage, namespace, selector, each)
+}
+
+// eachPageOf lists objects page by page; size is the limit of the first page.
 func eachPageOf(ctx context.Context, api client.Reader, list client.ObjectList, size int64, namespace string, selector labels.Selector, each func()) error {
-	options := []client.ListOption{client.InNamespace(namespace), client.Limit(size)}
+	options := []client.ListOption{client.InNamespace(namespace)}
 	if selector != nil {
 		options = append(options, client.MatchingLabelsSelector{Selector: selector})
 	}
-	for next := ""; ; {
-		if err := api.List(ctx, list, append(options, client.Continue(next))...); err != nil {
+	next := ""
+	for isFirst := true; ; isFirst = false {
+		list.SetContinue("")
+		if err := api.List(ctx, list, append(options, client.Limit(size), client.Continue(next))...); err != nil {
 			return err
 		}
-		each()
-		if next = list.GetContinue(); next == "" {
+		if list.GetContinue() == "" {
+			each()
 			return nil
 		}
-		list.SetContinue("")
+		objects := int64(meta.LenList(list))
+		size = pageLimit(objects, sizeOf(list))
+		if isFirst && size >= rereadFactor*objects {
+			continue
+		}
+		next = list.GetContinue()
+		each()
 	}
+}
+
+// sizeOf returns about how many bytes the objects of a list have as JSON, or 0 if it is unknown: clients do not tell the size of a
+// response. It encodes at most firstPage of them, which takes less time than decoding did.
+func sizeOf(list client.ObjectList) int64 {
+	objects := int64(meta.LenList(list))
+	step := 1 + (objects-1)/firstPage
+	var i, encoded, size int64
+	err := meta.EachListItem(list, func(object runtime.Object) error {
+		if i++; (i-1)%step != 0 {
+			return nil
+		}
+		data, err := json.Marshal(object)
+		encoded, size = encoded+1, size+int64(len(data))
+		return err
+	})
+	if err != nil || encoded == 0 {
+		return 0
+	}
+	return size * objects / encoded
 }

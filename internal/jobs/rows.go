@@ -17,7 +17,7 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 )
 
-// rowsPerPage is how many rows are listed at a time: a row has a few hundred bytes, so that most namespaces have one page.
+// rowsPerPage is how many rows are listed first: a row has a few hundred bytes, so that most namespaces have one page.
 const rowsPerPage = 5000
 
 // WithREST lets the client list rows (see Selection.Rows), for which it reads tables of the API server, and returns it. Without it,

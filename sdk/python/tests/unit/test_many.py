@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubernetes import client
 from smallapi import JOBS, REPORTS, TRAIN_JOBS, SmallAPI
 
 from openshift_ai_sdk.training import (
@@ -28,11 +30,17 @@ from openshift_ai_sdk.training import (
     NotLoggedInError,
     NotSupportedError,
     PermissionDeniedError,
+    RetryPolicy,
     TrainingError,
     _apiserver,
     _many,
 )
+from openshift_ai_sdk.training._credentials import Credentials
+from openshift_ai_sdk.training._driver import ConnectionLostError, Request
+from openshift_ai_sdk.training._driver_asyncio import AsyncDriver
+from openshift_ai_sdk.training._driver_blocking import BlockingDriver, run
 from openshift_ai_sdk.training._job_ref import JobRef
+from openshift_ai_sdk.training._kinds import JOB_REPORT
 
 PACKAGE = Path(__file__).resolve().parents[2]
 PULL = {
@@ -427,18 +435,94 @@ def test_list_jobs_raises_the_same_error_each_time(small_client: Any, small: Sma
         small_client.list_jobs(job_kind="TrainJob")
 
 
+@pytest.mark.parametrize(
+    ("objects", "size", "limit"),
+    [
+        (500, 500 * 3000, 5000),
+        (500, 16 << 20, 500),
+        (500, 500 * (800 << 10), 20),
+        (5000, 16 << 20, 5000),
+        (3, 3 * (20 << 20), 1),
+        (0, 100, 500),
+        (500, 0, 500),
+    ],
+)
+def test_pages_of_lists_have_about_16_megabytes(objects: int, size: int, limit: int) -> None:
+    assert _apiserver.page_limit(objects, size) == limit
+
+
+@pytest.mark.parametrize(
+    ("objects", "size", "pages"),
+    [
+        (500, 3, [(500, 0)]),
+        (1200, 3, [(500, 0), (5000, 0)]),
+        (6000, 3, [(500, 0), (5000, 0), (5000, 5000)]),
+        (1200, 16, [(500, 0), (1024, 500)]),
+        (515, 800, [(500, 0), (20, 500)]),
+    ],
+)
+def test_the_first_page_of_a_list_decides_on_the_next(
+    monkeypatch: pytest.MonkeyPatch, objects: int, size: int, pages: list[tuple[int, int]]
+) -> None:
+    """The size of an object is in KiB."""
+    asked: list[tuple[int, int]] = []
+
+    async def answer(self: Any, request: Any, deadline: float | None) -> tuple[dict[str, Any], int]:
+        assert request.is_list
+        limit, since = request.query["limit"], int(request.query["continue"] or 0)
+        asked.append((limit, since))
+        end = min(since + limit, objects)
+        items = [{"metadata": {"name": str(number)}} for number in range(since, end)]
+        meta = {"resourceVersion": "7", "continue": str(end) if end < objects else ""}
+        return {"metadata": meta, "items": items}, len(items) * size * 1024
+
+    monkeypatch.setattr(_apiserver.Api, "_sized", answer)
+    driver = BlockingDriver(Credentials(client.Configuration(host="http://127.0.0.1:1")))
+    api = _apiserver.Api(driver, RetryPolicy(), "host")
+    items, version = run(api.list(JOB_REPORT, "default"))
+    assert [item["metadata"]["name"] for item in items] == [str(number) for number in range(objects)]
+    assert asked == pages and version == "7"
+
+
+def test_asyncio_reads_a_list_as_long_as_the_server_sends() -> None:
+    """Other requests end after their time, also while the server sends."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\n")
+        for byte in (b"a", b"b", b"c", b"d", b"e", b"f"):
+            writer.write(byte)
+            await asyncio.sleep(0.2)
+        writer.close()
+
+    async def read() -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        driver = AsyncDriver(Credentials(client.Configuration(host=f"http://127.0.0.1:{port}")))
+        assert (await driver.request(Request("GET", "/x", is_list=True), 0.6)).body == b"abcdef"
+        with pytest.raises(ConnectionLostError):
+            await driver.request(Request("GET", "/x"), 0.6)
+        with pytest.raises(ConnectionLostError):
+            await driver.request(Request("GET", "/x", is_list=True), 0.1)
+        await driver.close()
+        server.close()
+
+    asyncio.run(read())
+
+
 def test_garbage_is_collected_again_after_large_answers() -> None:
     text = json.dumps({"items": ["x" * 100] * 20000}).encode()
     assert len(text) > _apiserver.LARGE
+    thresholds = gc.get_threshold()
     for collects in (True, False):
         try:
             (gc.enable if collects else gc.disable)()
             with _apiserver.uncollected():
-                assert len(_apiserver.decoded(text)["items"]) == 20000 and not gc.isenabled()
-            assert gc.isenabled() == collects and not gc.get_freeze_count()
+                assert len(_apiserver.decoded(text)["items"]) == 20000 and not gc.get_threshold()[0]
+            assert gc.isenabled() == collects and gc.get_threshold() == thresholds and not gc.get_freeze_count()
             with pytest.raises(ValueError, match="Unterminated"):
                 _apiserver.decoded(text[:-5])
-            assert gc.isenabled() == collects
+            assert gc.isenabled() == collects and gc.get_threshold() == thresholds
         finally:
             gc.enable()
     gc.freeze()
@@ -447,3 +531,19 @@ def test_garbage_is_collected_again_after_large_answers() -> None:
         assert gc.get_freeze_count()
     finally:
         gc.unfreeze()
+
+
+def test_what_the_program_says_about_garbage_meanwhile_stays() -> None:
+    thresholds = gc.get_threshold()
+    try:
+        with _apiserver.uncollected():
+            gc.disable()
+        assert not gc.isenabled() and gc.get_threshold() == thresholds
+        with _apiserver.uncollected():
+            gc.set_threshold(900)
+            with _apiserver.uncollected():
+                assert not gc.get_threshold()[0]
+        assert gc.get_threshold()[0] == 900
+    finally:
+        gc.enable()
+        gc.set_threshold(*thresholds)

@@ -20,9 +20,13 @@ from openshift_ai_sdk.training.errors import ClusterUnreachableError, JobNotFoun
 REQUEST_TIMEOUT, SHORTEST_TIMEOUT = 60.0, 1.0
 # After how many seconds of retries a warning says what is wrong.
 QUIET = 5.0
-# How many objects a list brings at a time. The API server has the first page in its cache, but may have to read further
-# ones from etcd, which takes it several times as long.
-PAGE = 5000
+# How many objects are listed first, when their size is unknown.
+FIRST_PAGE = 500
+# The limits of later pages: a JobReport may have a few KiB, or with logs more than 800 KiB.
+MAX_PAGE_OBJECTS, MAX_PAGE_BYTES = 5000, 16 << 20
+# How many times as many objects the next page may have so that the first page is read again with it. The API server has
+# first pages in its cache, but may read further ones from etcd, which takes it several times as long.
+REREAD_FACTOR = 4
 # From how many bytes on an answer is decoded without collecting garbage meanwhile.
 LARGE = 1 << 20
 
@@ -37,6 +41,10 @@ class Api:
 
     async def call(self, request: Request, deadline: float | None = None) -> Json:
         """Send a request until it is answered, or the deadline has passed, and return the object of the answer."""
+        return (await self._sized(request, deadline))[0]
+
+    async def _sized(self, request: Request, deadline: float | None) -> tuple[Json, int]:
+        """Do what call does, and return also how many bytes the answer has."""
         response = await self._answer(request, deadline)
         if response.status >= 400:
             raise error_of(response.status, status_in(response.body), request, self.host)
@@ -49,7 +57,7 @@ class Api:
                 f"the server at {self.host} is not an API server of Kubernetes: it answered {request.method} "
                 f"{request.path} with {response.status} and without an object; check the server in your kubeconfig"
             )
-        return body
+        return body, len(response.body)
 
     async def _answer(self, request: Request, deadline: float | None) -> Response:
         """Return the response, after as many tries as the retry policy and the deadline allow."""
@@ -144,13 +152,22 @@ class Api:
         """Read all objects, page by page, and the version up to which they are complete."""
         items: list[Json] = []
         token: str | None = None
+        limit, is_first = FIRST_PAGE, True
         while True:
-            query: dict[str, str | int | None] = {**selectors(labels, name), "limit": PAGE, "continue": token}
-            page = await self.call(Request("GET", resource.path(namespace), query), deadline)
-            for item in page.get("items") or []:
+            query: dict[str, str | int | None] = {**selectors(labels, name), "limit": limit, "continue": token}
+            request = Request("GET", resource.path(namespace), query, is_list=True)
+            page, size = await self._sized(request, deadline)
+            found = page.get("items") or []
+            following = page["metadata"].get("continue")
+            limit = page_limit(len(found), size)
+            is_read_again = is_first and following and limit >= REREAD_FACTOR * len(found)
+            is_first = False
+            if is_read_again:
+                continue
+            for item in found:
                 # A list leaves out what all of its items have in common.
                 items.append({"apiVersion": resource.api_version, "kind": resource.kind, **item})
-            token = page["metadata"].get("continue")
+            token = following
             if not token:
                 return items, page["metadata"]["resourceVersion"]
 
@@ -188,32 +205,42 @@ class Api:
         await self.call(Request("DELETE", resource.path(namespace, name), {}, body))
 
 
-# How many threads decode without collecting garbage, and whether it is collected otherwise.
+def page_limit(objects: int, size: int) -> int:
+    """Return how many objects the next page may have, by the size in bytes of the last page."""
+    if objects <= 0 or size <= 0:
+        return FIRST_PAGE
+    return min(max(MAX_PAGE_BYTES * objects // size, 1), MAX_PAGE_OBJECTS)
+
+
+# How many threads decode without collecting garbage, and the thresholds from which it is collected otherwise.
 _decoding = 0
-_collects = True
+_thresholds = gc.get_threshold()
 _changing = threading.Lock()
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Collect no garbage, in all threads, until the last one has left this context."""
-    global _decoding, _collects
+    """Collect no garbage, in all threads, until the last one has left this context.
+
+    This leaves gc.enable() and gc.disable() to the program, and keeps thresholds that another thread sets meanwhile.
+    """
+    global _decoding, _thresholds
     with _changing:
-        if not _decoding:
-            _collects = gc.isenabled()
+        if not _decoding or gc.get_threshold()[0]:
+            _thresholds = gc.get_threshold()
         _decoding += 1
-        gc.disable()
+        gc.set_threshold(0)
     try:
         yield
     finally:
         with _changing:
             _decoding -= 1
-            if not _decoding and _collects:
-                if hasattr(gc, "freeze") and not gc.get_freeze_count():
+            if not _decoding and not gc.get_threshold()[0]:
+                if gc.isenabled() and hasattr(gc, "freeze") and not gc.get_freeze_count():
                     # All objects become old ones, without being looked at: with 5,000 jobs that would take 0.4 s.
                     gc.freeze()
                     gc.unfreeze()
-                gc.enable()
+                gc.set_threshold(*_thresholds)
 
 
 def decoded(body: bytes) -> Any:

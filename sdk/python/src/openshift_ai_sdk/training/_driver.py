@@ -25,6 +25,7 @@ class Request:
     Attributes:
         query: Parameters in the URL; those that are None are left out.
         body: An object that is sent as JSON.
+        is_list: Whether the response may be large. It may take any time while the server sends.
     """
 
     method: str
@@ -32,6 +33,7 @@ class Request:
     query: Mapping[str, str | int | None] = field(default_factory=dict)
     body: Json | None = None
     content_type: str = "application/json"
+    is_list: bool = False
 
     @property
     def is_safe(self) -> bool:

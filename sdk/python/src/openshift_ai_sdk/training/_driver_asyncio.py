@@ -147,7 +147,8 @@ class AsyncDriver:
 
     async def request(self, request: Request, timeout: float) -> Response:
         """Send a request and read the response."""
-        limits = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT)
+        total = None if request.is_list else timeout
+        limits = aiohttp.ClientTimeout(total=total, sock_connect=min(CONNECT_TIMEOUT, timeout), sock_read=timeout)
         try:
             async with (
                 self._requests,
