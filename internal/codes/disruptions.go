@@ -149,10 +149,20 @@ var ProbeNotExecuted = Entry{
 // takes at its pace.
 var DeadlineTooShort = Entry{
 	Code: DeadlineExceeded, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError,
-	Summary: "The job exceeded its deadline of {deadline} and was stopped at {progress}: at this pace, all of it takes about {time}.",
+	Summary: "The job exceeded its deadline of {deadline} and was stopped at {progress}: at this pace, all of it takes {time}.",
 	Remedies: []v1alpha1.Remedy{
-		{Text: "Increase the deadline: the program made progress, and needs about {time}. {enough} seconds leave a reserve of a quarter.", Action: "{deadlineField}", Rerun: true, Changes: set("{deadlineField}", "{enough}")},
+		{Text: "Increase the deadline: the program made progress, and needs {time}. {enough} seconds leave a reserve of a quarter.", Action: "{deadlineField}", Rerun: true, Changes: set("{deadlineField}", "{enough}")},
 		{Text: "Or save checkpoints, and start the job again from the last one."},
 		Lookup(DeadlineExceeded).Remedies[1],
+	},
+}
+
+// DeadlineTooShortFor is DeadlineTooShort for a program that may have gone on from a checkpoint, so that its pace is known only from above.
+var DeadlineTooShortFor = Entry{
+	Code: DeadlineExceeded, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityError, Summary: DeadlineTooShort.Summary,
+	Remedies: []v1alpha1.Remedy{
+		{Text: "Increase the deadline: the program made progress, and needs {time}, more if it went on from a checkpoint.", Action: "{deadlineField}"},
+		DeadlineTooShort.Remedies[1],
+		DeadlineTooShort.Remedies[2],
 	},
 }

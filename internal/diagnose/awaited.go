@@ -58,7 +58,7 @@ var (
 func waitForChildren(text string, lines []string) (ranks []string) {
 	d := doingsIn(text)
 	for _, at := range placesIn(lines) {
-		if !childAwaited.MatchString(at.source) || isReceive(at.source) {
+		if !childAwaited.MatchString(at.source) || isReceive(at.source) || at.pauses() {
 			continue
 		}
 		for _, rank := range numbersIn(andMore.ReplaceAllString(at.ranks, "")) {
@@ -126,7 +126,7 @@ func receiveRemedies(text string, lines []string, command string, figures map[st
 	shown, d := 0, doingsIn(text)
 	all := placesIn(lines)
 	for _, at := range all {
-		if !isReceive(at.source) {
+		if !isReceive(at.source) || at.pauses() {
 			return nil
 		}
 		shown += len(numbersIn(andMore.ReplaceAllString(at.ranks, "")))

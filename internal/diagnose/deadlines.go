@@ -13,6 +13,7 @@ import (
 	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/times"
 )
 
 // deadline reports that the job exceeded its deadline.
@@ -33,8 +34,8 @@ func deadline(p *input) []Finding {
 		pods = []facts.Pod{*launcher}
 	}
 	entry := codes.Lookup(codes.DeadlineExceeded)
-	if p.addPace(at, figures) {
-		entry = codes.DeadlineTooShort
+	if paced, isKnown := p.addPace(at, figures); isKnown {
+		entry = paced
 	}
 	f := p.findAs(entry, pods, figures, "Kubernetes: "+message)
 	if len(pods) > 0 && pods[0].Status.Phase == corev1.PodPending {
@@ -61,34 +62,48 @@ func deadline(p *input) []Finding {
 	return []Finding{f}
 }
 
-// addPace adds to the figures of a job that its deadline ended how far its program was, and how long all of it takes at its pace. It returns false if that
-// is unknown, the program had stopped to make progress, or the deadline would have been long enough.
-func (p *input) addPace(end time.Time, figures map[string]string) bool {
+// addPace adds to the figures of a job that its deadline ended how far its program was, and how long all of it takes at its pace, and returns the
+// definition for it. It returns false if that is unknown, the program had stopped to make progress, or the deadline would have been long enough.
+func (p *input) addPace(end time.Time, figures map[string]string) (entry codes.Entry, isKnown bool) {
 	seconds := p.Job.Lifecycle.Deadline
 	training := p.Evidence.Training
 	share, done, isPrinted := curves.ShareDone(training)
 	if seconds == nil || !isPrinted || share < leastDone || share >= 1 {
-		return false
+		return entry, false
 	}
 	for _, log := range p.Evidence.Logs {
 		if LastStall(log.Lines) != "" {
-			return false
+			return entry, false
 		}
 	}
 	deadline := time.Duration(*seconds) * time.Second
-	elapsed := training.At.Sub(end.Add(-deadline))
-	if elapsed <= 0 || end.Sub(training.At.Time) > elapsed {
-		return false
+	printed := training.At.Time
+	if all := p.Evidence.Curves; all != nil && !all.Until.IsZero() {
+		// What follows in the log can be about its end.
+		printed = times.Earlier(printed, all.Until.Time)
 	}
-	needed := time.Duration(float64(elapsed) / share)
+	elapsed := printed.Sub(end.Add(-deadline))
+	if elapsed <= 0 || end.Sub(printed) > elapsed {
+		return entry, false
+	}
+	// A program that went on from a checkpoint has done only a part of that in this time.
+	before, isFirst := curves.ShareAtStart(p.Evidence.Curves, training)
+	if isFirst && share-before < leastDone {
+		return entry, false
+	}
+	needed := time.Duration(float64(elapsed) / (share - before))
 	if needed <= deadline || needed > longestNeed {
-		return false
+		return entry, false
 	}
 	const step = 30 * time.Second
 	enough := (needed + needed/4 + step - 1).Truncate(step)
-	figures["progress"], figures["time"] = done, fmt.Sprintf("%.0f seconds", needed.Round(time.Second).Seconds())
+	figures["progress"], figures["time"] = done, fmt.Sprintf("about %.0f seconds", needed.Round(time.Second).Seconds())
 	figures["enough"] = fmt.Sprintf("%.0f", enough.Seconds())
-	return true
+	if isFirst {
+		return codes.DeadlineTooShort, true
+	}
+	figures["time"] = fmt.Sprintf("at least %.0f seconds", needed.Round(time.Second).Seconds())
+	return codes.DeadlineTooShortFor, true
 }
 
 // longestNeed is the longest time that is estimated for a whole job.

@@ -23,7 +23,7 @@ const (
 // message returns which of the two a place is; "" if neither.
 func (at place) message() string {
 	switch {
-	case at.ended:
+	case at.ended, at.pauses():
 		return ""
 	case blockingSend.MatchString(at.source):
 		return sendsMessage
@@ -39,20 +39,23 @@ type ownWait struct {
 	// what completes a sentence such as "rank 1 waits for ...".
 	what     string
 	remedies []v1alpha1.Remedy
+	// mayBeRank is set if what it waits for can come from another rank.
+	mayBeRank bool
 }
 
 // ownWaits are the calls of Python that wait for threads, processes and connections of the program. The first that matches counts.
 var ownWaits = []ownWait{
-	{childCall, "a process that it has started", codes.ChildProcess},
-	{regexp.MustCompile(`\b\w*(?i:proc|child|worker)\w*\.wait\(|\bos\.wait`), "a process that it has started", codes.ChildProcess},
+	{source: childCall, what: "a process that it has started", remedies: codes.ChildProcess},
+	{source: regexp.MustCompile(`\b\w*(?i:proc|child|worker)\w*\.wait\(|\bos\.wait`), what: "a process that it has started", remedies: codes.ChildProcess},
 	// A text and os.path have such a method with arguments.
-	{regexp.MustCompile(`[\w\])]\.join\(\s*(?:timeout\s*=\s*)?[\d.]*\s*\)`), "the end of its own thread or process", codes.JoinedChild},
-	{regexp.MustCompile(`[\w\])]\.get\(\s*(?:(?:block|timeout)\s*=[^,()]*)?\)`), "an item or a result of its own thread or process", codes.EmptyQueue},
-	{regexp.MustCompile(`\.result\(|\bas_completed\(|[pP]ool\w*\.(?:map|starmap|apply)\(|[eE]xecutor\w*\.map\(`), "the results of its own pool", codes.PoolAwaited},
-	{regexp.MustCompile(`\b\w*(?i:event|condition|cond|barrier|ready|done|stop|started|finished)\w*\.wait\(`), "an event of its own threads", codes.EventAwaited},
-	{regexp.MustCompile(`\.acquire\(|^with \w*(?i:lock|mutex|semaphore)\w*:`), "a lock of its own threads", codes.ThreadLock},
-	{regexp.MustCompile(`(?:^|[^\w.])input\(|\bsys\.stdin\b`), "input", codes.InputAwaited},
-	{regexp.MustCompile(`\.accept\(`), "a connection to its port", codes.ConnectionAwaited},
+	{source: regexp.MustCompile(`[\w\])]\.join\(\s*(?:timeout\s*=\s*)?[\d.]*\s*\)`), what: "the end of its own thread or process", remedies: codes.JoinedChild},
+	{source: regexp.MustCompile(`[\w\])]\.get\(\s*(?:(?:block|timeout)\s*=[^,()]*)?\)`), what: "an item or a result of its own thread or process", remedies: codes.EmptyQueue},
+	{source: regexp.MustCompile(`\.result\(|\bas_completed\(|[pP]ool\w*\.(?:map|starmap|apply)\(|[eE]xecutor\w*\.map\(`), what: "the results of its own pool", remedies: codes.PoolAwaited},
+	// Requests of MPI have such a method, too, and names such as recv_ready.
+	{source: regexp.MustCompile(`\b(?:\w*(?i:event|condition|barrier)\w*|(?:\w+_)?cond)\.wait\(`), what: "an event of its own threads", remedies: codes.EventAwaited},
+	{source: regexp.MustCompile(`\.acquire\(|^with \w*(?i:lock|mutex|semaphore)\w*:`), what: "a lock of its own threads", remedies: codes.ThreadLock},
+	{source: regexp.MustCompile(`(?:^|[^\w.])input\(|\bsys\.stdin\b`), what: "input", remedies: codes.InputAwaited},
+	{source: regexp.MustCompile(`\.accept\(`), what: "a connection to its port", remedies: codes.ConnectionAwaited, mayBeRank: true},
 }
 
 // poolOfMPI is a pool whose processes are other ranks.
@@ -60,7 +63,8 @@ var poolOfMPI = regexp.MustCompile(`mpi4py\.futures|MPIPoolExecutor|MPICommExecu
 
 // ownWait returns what a place waits for in its own process; nil if that is unknown, or it is a call of MPI.
 func (at place) ownWait() *ownWait {
-	if at.ended || at.message() != "" || at.collective() != "" {
+	// The workers of a pool of mpi4py are other ranks.
+	if at.ended || at.pauses() || at.message() != "" || at.collective() != "" || at.isIn("/mpi4py/futures/") {
 		return nil
 	}
 	for i := range ownWaits {
@@ -68,7 +72,21 @@ func (at place) ownWait() *ownWait {
 			return &ownWaits[i]
 		}
 	}
+	if anyWait.MatchString(at.source) && at.isIn("/threading.py:") {
+		return &eventWait
+	}
 	return nil
+}
+
+// anyWait is a call that waits for something; eventWait is what it waits for if it is a call of Python's threading.
+var (
+	anyWait   = regexp.MustCompile(`\w\.wait\(`)
+	eventWait = ownWait{source: anyWait, what: "an event of its own threads", remedies: codes.EventAwaited}
+)
+
+// isIn reports whether one of the calls of a place is in a file, of which a part of the path is given.
+func (at place) isIn(file string) bool {
+	return slices.ContainsFunc(at.calls, func(call string) bool { return strings.Contains(call, file) })
 }
 
 // ownWaitRemedies returns the first remedies if ranks wait for something of their own process, by the line in which they are and what the kernel shows: all
@@ -94,11 +112,13 @@ func ownWaitRemedies(text string, lines []string, command string, figures map[st
 	if found == nil || poolOfMPI.MatchString(command) {
 		return nil
 	}
-	sentence := phrase.Capital(ranks) + verbOf(ranks, " waits", " wait") + " for " + found.what
-	if len(all) == 1 {
-		sentence = "Each rank waits for " + found.what + ", not for another rank."
-	} else {
-		sentence = strings.ReplaceAll(sentence, " wait for a process that it has", " wait for processes that they have") + ", not for another rank; the others wait for " + verbOf(ranks, "it", "them") + "."
+	what, others := found.what+", not for another rank", "; the others wait for "+verbOf(ranks, "it", "them")+"."
+	if found.mayBeRank {
+		what = found.what
+	}
+	sentence := "Each rank waits for " + what + "."
+	if len(all) > 1 {
+		sentence = strings.ReplaceAll(phrase.Capital(ranks)+verbOf(ranks, " waits", " wait")+" for "+what+others, " wait for a process that it has", " wait for processes that they have")
 	}
 	figures["alone"], figures["reason"] = sentence, sentence
 	return found.remedies
@@ -112,16 +132,22 @@ func verbOf(ranks, one, several string) string {
 	return one
 }
 
-// peer is the other rank in a line that sends or receives: a number, or the program's own rank.
-var peer = regexp.MustCompile(`\b(?:dest|source|dst|src)\s*=\s*(\d+|(?:\w+\.)?(?:rank|Get_rank\(\)))\s*[,)]`)
+var (
+	// messageCall is a call that sends or receives, of an object, and peer the other rank in it: a number, or the program's own rank in a communicator.
+	messageCall = regexp.MustCompile(`((?:\w+\.)*\w+)\.(?i:[rs]?send|m?recv)\(`)
+	peer        = regexp.MustCompile(`\b(?:dest|source|dst|src)\s*=\s*(?:(\d+)|((?:\w+\.)*\w+)\.(?:rank|Get_rank\(\)))\s*[,)]`)
+	// worldOnly are communicators that all ranks of the job are in, with the numbers of the job.
+	worldOnly = regexp.MustCompile(`^(?:comm|(?:\w+\.)*COMM_WORLD)$`)
+)
 
-// isToItself reports whether a place sends to its own rank, or receives from it.
+// isToItself reports whether a place sends to its own rank, or receives from it. A variable named rank can be one of a loop over the others.
 func (at place) isToItself() bool {
-	found := peer.FindStringSubmatch(at.source)
-	if at.message() == "" || found == nil {
+	calls, found := messageCall.FindAllStringSubmatch(at.source, 2), peer.FindStringSubmatch(at.source)
+	if at.message() == "" || len(calls) != 1 || found == nil {
 		return false
 	}
-	return strings.HasSuffix(found[1], "rank") || strings.HasSuffix(found[1], "Get_rank()") || at.ranks == "rank "+found[1]
+	of := calls[0][1]
+	return found[2] == of || worldOnly.MatchString(of) && at.ranks == "rank "+found[1]
 }
 
 // messageRemedies returns the first remedies for ranks of which some wait in a send or a receive, by what the others do, and adds figures; nil if all

@@ -118,7 +118,11 @@ func (p *input) limitedBy(role mpi.Role, entry codes.Entry, figures map[string]s
 		return entry, ""
 	}
 	entry.Remedies = slices.Clone(entry.Remedies)
-	entry.Remedies[0] = remedy
+	i := max(0, slices.IndexFunc(entry.Remedies, func(r v1alpha1.Remedy) bool { return r.Action == codes.LimitOfNamespace.Action }))
+	if before, _, isFirst := strings.Cut(entry.Remedies[i].Text, "In a copy of the job, increase"); isFirst {
+		remedy.Text = before + remedy.Text
+	}
+	entry.Remedies[i] = remedy
 	return entry, line
 }
 

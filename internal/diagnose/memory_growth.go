@@ -41,7 +41,8 @@ func memoryGrowing(p *input) []Finding {
 		pod = fullest(usage.PerPod, p.Pods)
 	}
 	p.limitFigures(*pod, figures)
-	f := p.find(codes.MemoryGrowing, []facts.Pod{*pod}, figures)
+	entry, _ := p.limitedBy(pod.Role, codes.Lookup(codes.MemoryGrowing), figures)
+	f := p.findAs(entry, []facts.Pod{*pod}, figures)
 	f.Evidence = []string{fmt.Sprintf("Agents: the memory of %s grew from %s at %s to %s at %s.", of,
 		exactly(found.Before*mib), facts.TimeText(usage.PointsSince.Add(found.From)), exactly(found.Used*mib), facts.TimeText(usage.Until.Time))}
 	return []Finding{f}

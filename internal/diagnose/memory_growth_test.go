@@ -3,9 +3,12 @@ package diagnose_test
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -45,6 +48,29 @@ func TestMemoryGrowing(t *testing.T) {
 		"memory-growing":      {codes.MemoryGrowing, running(2).with(memoryUsed(40, 8192, leak...))},
 		"memory-sums-growing": {codes.MemoryGrowing, running(2).with(memoryUsed(40, 8192, leak...), earlierAgents(8192, leak...))},
 	})
+}
+
+// TestMemoryGrowingInPodLimit: where the pod template limits all containers together, that limit is to be increased.
+func TestMemoryGrowingInPodLimit(t *testing.T) {
+	for isOfPod, want := range map[bool]string{true: "spec.resources.limits.memory", false: "containers[0].resources.limits.memory"} {
+		found := running(2).with(memoryUsed(40, 8192, leak...), func(s *scene) {
+			limits := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("8Gi")}
+			spec := &s.job.Workers.Template.Spec
+			spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: limits}
+			if isOfPod {
+				spec.Containers[0].Resources, spec.Resources = corev1.ResourceRequirements{}, &corev1.ResourceRequirements{Limits: limits}
+			}
+		}).findings()
+		if len(found) == 0 || found[0].Code != codes.MemoryGrowing || len(found[0].Remedies) < 2 {
+			t.Errorf("found %+v", found)
+			continue
+		}
+		remedy := found[0].Remedies[1]
+		if changes := remedy.Changes; len(changes) != 1 || !strings.HasSuffix(changes[0].Field, want) || changes[0].Value != "12Gi" || !strings.HasPrefix(remedy.Text, "Write a checkpoint before that time. In") {
+			t.Errorf("the remedy is %+v, want one for %s", remedy, want)
+		}
+		sound(t, found[0])
+	}
 }
 
 // leak is the memory of a pod that uses up 8 GiB in 85 minutes.

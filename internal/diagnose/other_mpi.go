@@ -17,10 +17,13 @@ import (
 var launcherTexts = []struct {
 	of      mpi.Implementation
 	pattern *regexp.Regexp
+	// version follows the name of the MPI if only one has such a launcher.
+	version string
 }{
-	{mpi.OpenMPI, regexp.MustCompile(`^(?:ORTE|PRTE) (?:was|has|does|daemon)|^The value of the MCA parameter "\w+"|\bhelp-(?:orte|prte|prterun)\b|^(?:orterun|prterun|prte|mpirun) was unable to|^\[[^\]]+:\d+\] \[\[\d+,\d+\],\d+\] (?:ORTE|PRTE)_ERROR_LOG`)},
-	{mpi.IntelMPI, regexp.MustCompile(`^\[bstrap:|\blibhydra/|^Intel\(R\) MPI Library`)},
-	{mpi.MPICH, regexp.MustCompile(`^\[(?:mpiexec|proxy:[\d:]+)@[^\]]+\] .*\b(?:pm/pmiserv|tools/bootstrap|ui/mpich|utils/(?:args|sock|launch)\b)`)},
+	{of: mpi.OpenMPI, version: " 5", pattern: regexp.MustCompile(`^PRTE (?:was|has|does|daemon)|\bhelp-(?:prte|prterun)\b|^(?:prterun|prte) was unable to|^\[[^\]]+:\d+\] (?:\[\[\d+,\d+\],\d+\] )?PRTE_ERROR_LOG`)},
+	{of: mpi.OpenMPI, pattern: regexp.MustCompile(`^ORTE (?:was|has|does|daemon)|^The value of the MCA parameter "\w+"|\bhelp-orte\b|^(?:orterun|mpirun) was unable to|^\[[^\]]+:\d+\] \[\[\d+,\d+\],\d+\] ORTE_ERROR_LOG`)},
+	{of: mpi.IntelMPI, pattern: regexp.MustCompile(`^\[bstrap:|\blibhydra/|^Intel\(R\) MPI Library`)},
+	{of: mpi.MPICH, pattern: regexp.MustCompile(`^\[(?:mpiexec|proxy:[\d:]+)@[^\]]+\] .*\b(?:pm/pmiserv|tools/bootstrap|ui/mpich|utils/(?:args|sock|launch)\b)`)},
 }
 
 // otherMPI reports that the launcher's image has another MPI than the one that the job is set up for, if MPI has not used all hosts: what fails
@@ -68,8 +71,8 @@ func (p *input) findOtherMPI(launcher facts.Pod) (other mpi.Implementation, foun
 				// Earlier versions of Intel MPI print what MPICH does.
 				return "", "", ""
 			}
-			if other == "" {
-				other, found, line = text.of, implementation.NameOf(text.of), printed
+			if other == "" || other == text.of && text.version != "" {
+				other, found, line = text.of, implementation.NameOf(text.of)+text.version, printed
 			}
 		}
 	}

@@ -53,9 +53,6 @@ func TestImageWithOtherMPI(t *testing.T) {
 					want := "spec.mpiImplementation: " + string(image.of)
 					if s.job.Kind == mpi.KindTrainJob {
 						want = "spec.runtimeRef.name: " + image.runtime
-						if !known && image.runtime == "mpi-openmpi5" {
-							want = "spec.runtimeRef.name: mpi-openmpi"
-						}
 					}
 					if remedy.Action != want {
 						t.Errorf("%s with the image of %s: the remedy is %q, want %q", wanted, image.version, remedy.Action, want)

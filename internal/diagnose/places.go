@@ -129,12 +129,20 @@ func (at place) where() string {
 	return strings.Join(files, ", called from ")
 }
 
-// collective is a call of a collective operation in a line of Python: of mpi4py, PyTorch or Horovod.
-var collective = regexp.MustCompile(`\b(I?(?i:(?:neighbor_)?(?:barrier|bcast|broadcast|all_?gather|gather|scatter|all_?to_?all|all_?reduce|reduce|exscan|scan)\w*))\(`)
+var (
+	// collective is a call of a collective operation in a line of Python: of mpi4py, PyTorch or Horovod, all of whose names end in one of these ways.
+	collective = regexp.MustCompile(`\b(I?(?i:(?:neighbor_)?(?:barrier|bcast|broadcast|all_?gather|gather|reduce_scatter|scatter|all_?to_?all|all_?reduce|reduce|exscan|scan)` +
+		`[vw]?(?:_(?:async_?|block|coalesced|global_variables|init|into_tensor|multigpu|objects?|object_list|optimizer_state|parameters|single|tensor|variables))*))\(`)
+	// pauseInLoop is a line that only sleeps, after the begin of the loop that repeats it. Calls there have returned.
+	pauseInLoop = regexp.MustCompile(`^(?:async )?(?:while|for)\b.*: *(?:if .*: *)?(?:await )?(?:\w+\.)?sleep\(`)
+)
+
+// pauses reports whether a place is in a pause between two turns of a loop.
+func (at place) pauses() bool { return pauseInLoop.MatchString(at.source) }
 
 // collective returns the collective operation that the line of a place calls; "" if it calls none.
 func (at place) collective() string {
-	if found := collective.FindStringSubmatch(at.source); found != nil {
+	if found := collective.FindStringSubmatch(at.source); found != nil && !at.pauses() {
 		return found[1]
 	}
 	return ""

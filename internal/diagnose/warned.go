@@ -28,6 +28,10 @@ type warned struct {
 	ofLimits bool
 	// told are parts of the summaries and remedies of findings that state it already.
 	told []string
+	// neverBegin is set if what it explains is not seen once the program has printed progress.
+	neverBegin bool
+	// named is set if it explains only what names the value that the warning has in quotation marks.
+	named bool
 }
 
 var (
@@ -57,7 +61,7 @@ var warnedOf = []warned{
 	{text: "leaves Open MPI without a transport between the pods", explains: []codes.Code{codes.NoTransport, codes.ApplicationFailed, codes.Aborted}, errors: regexp.MustCompile(`MPI_ERR_INTERN|unreachable|MPI_Init`), told: []string{"without a transport", "btl"}},
 	{text: "is not expanded, because no such variable is defined before it", explains: notLaunched, errors: regexp.MustCompile(`\$\(`), told: []string{"Kubernetes replaces $("}},
 	{text: "is not expanded, because env has no such variable", explains: notLaunched, errors: regexp.MustCompile(`\$\(`), told: []string{"that nothing has replaced", "which Kubernetes replaces", "Kubernetes replaces only"}},
-	{text: "MASTER_ADDR is", explains: hanging, errors: regexp.MustCompile(`(?i)DistNetworkError|DistStoreError|timed? ?out|connection refused|clients joined`)},
+	{text: "MASTER_ADDR is", explains: hanging, errors: regexp.MustCompile(`(?i)DistNetworkError|DistStoreError|timed? ?out|connection refused|clients joined`), neverBegin: true},
 	{text: "a rank that takes the device of its local rank finds none", explains: []codes.Code{codes.NoGPUVisible, codes.WrongGPU, codes.MoreSlotsThanGPUs, codes.GPUOutOfMemory, codes.ApplicationFailed}, errors: regexp.MustCompile(`(?i)invalid device|device ordinal|IndexError`), told: []string{"list as many devices"}},
 	{text: "with 0 slots mpirun cannot start ranks", explains: slices.Concat(notLaunched, []codes.Code{codes.NotEnoughSlots}), certain: true},
 	{text: "most MPI programs for GPUs need one rank per GPU", explains: []codes.Code{codes.GPUIdle, codes.MoreSlotsThanGPUs, codes.GPUOutOfMemory}, told: []string{"slots", "slot for each GPU"}},
@@ -68,7 +72,7 @@ var warnedOf = []warned{
 	{text: "the agent does not start the ranks of this job", explains: nil},
 	{text: "runs this job, and not this operator", explains: nil},
 	{text: "set restartPolicy next to replicas", explains: nil},
-	{text: "the operator sets the host names of all pods", explains: notReached},
+	{text: "the operator sets the host names of all pods", explains: []codes.Code{codes.NameUnresolved, codes.LauncherNameUnresolved, codes.UnknownHost}, named: true},
 	{text: "with the name servers of the node instead of those of the cluster", explains: []codes.Code{codes.NameUnresolved, codes.LauncherNameUnresolved}, told: []string{"dnsPolicy"}},
 	{text: "with which no container starts; write Mi", explains: []codes.Code{codes.OutOfMemory, codes.ContainerCreateFailed, codes.CrashLoop, codes.ApplicationFailed}, certain: true, ofLimits: true, errors: regexp.MustCompile(`(?i)memory`), told: []string{"too small for any process"}},
 	{text: "the job can see and signal the processes of other pods", explains: nil},
@@ -82,7 +86,7 @@ func (p *input) considerWarnings(f *Finding) {
 	}
 	for _, warning := range mpi.Warnings(p.Job) {
 		of := decisionOn(warning)
-		if of == nil || !slices.Contains(of.explains, f.Code) || of.isTold(*f) || of.ofLimits && !p.limits(warning, *f) || f.Code == codes.ApplicationFailed && !p.noRankRan() && !of.matchesError(*f) {
+		if of == nil || !p.explains(*of, warning, *f) {
 			continue
 		}
 		at, text, _ := strings.Cut(p.mask(warning), ": ")
@@ -99,6 +103,19 @@ func (p *input) considerWarnings(f *Finding) {
 		f.Remedies = slices.Insert(slices.Clone(f.Remedies), 0, remedy)
 		return
 	}
+}
+
+// explains reports whether a warning explains a finding that does not state it already.
+func (p *input) explains(of warned, warning string, f Finding) bool {
+	switch {
+	case !slices.Contains(of.explains, f.Code), of.isTold(f),
+		of.ofLimits && !p.limits(warning, f),
+		f.Code == codes.ApplicationFailed && !p.noRankRan() && !of.matchesError(f),
+		of.neverBegin && p.Evidence.Training != v1alpha1.Training{},
+		of.named && !isNamed(f, quotedIn(warning)):
+		return false
+	}
+	return true
 }
 
 // decisionOn returns what a warning explains; nil if it is unknown.
@@ -133,6 +150,19 @@ func (w warned) isTold(f Finding) bool {
 	return slices.ContainsFunc(w.told, func(part string) bool {
 		return strings.Contains(f.Summary, part) || len(f.Remedies) > 0 && strings.Contains(f.Remedies[0].Text, part)
 	})
+}
+
+// quotedIn returns the first text in quotation marks; "" if there is none.
+func quotedIn(text string) string {
+	_, after, _ := strings.Cut(text, `"`)
+	quoted, _, _ := strings.Cut(after, `"`)
+	return quoted
+}
+
+// isNamed reports whether a finding has a host name, or a part of one, in its summary or evidence.
+func isNamed(f Finding, name string) bool {
+	is := regexp.MustCompile(`(?:^|[^\w-])` + regexp.QuoteMeta(name) + `(?:$|[^\w-])`)
+	return name != "" && slices.ContainsFunc(append([]string{f.Summary}, f.Evidence...), is.MatchString)
 }
 
 // matchesError reports whether a program's own error is one that follows from what the warning is about.

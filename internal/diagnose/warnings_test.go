@@ -87,29 +87,46 @@ func TestDeadlineNear(t *testing.T) {
 	})
 }
 
+// stoppedByDeadline ends the launcher's Job by its deadline, now.
+func stoppedByDeadline(s *scene) {
+	s.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonDeadlineExceeded
+	s.seen.Launcher.Status.Conditions[0].LastTransitionTime = metav1.NewTime(mpitest.Now)
+}
+
 // TestPaceOfDeadline: how long all of a program takes is only told if it made progress.
 func TestPaceOfDeadline(t *testing.T) {
 	for name, test := range map[string]struct {
 		line     string
 		training v1alpha1.Training
 		want     string
+		// at are the steps or thousandths of epochs of the curve, and enough is the deadline to set.
+		at     []int64
+		enough string
 	}{
-		"epochs":      {"epoch 3/10 loss 0.3", v1alpha1.Training{Epoch: "3/10"}, "was stopped at epoch 3/10: at this pace, all of it takes about 2000 seconds"},
-		"no figure":   {"loss 0.3", v1alpha1.Training{}, "and was stopped."},
-		"no number":   {"epoch 3", v1alpha1.Training{Epoch: "3"}, "and was stopped."},
-		"all of it":   {"epoch 10/10", v1alpha1.Training{Epoch: "10/10"}, "and was stopped."},
-		"ranks stuck": {"mpi-agent: no progress: all 2 ranks wait, since 10:00:00 UTC; polling: 0, 1", v1alpha1.Training{Epoch: "3/10"}, "and was stopped."},
+		"epochs":            {"epoch 3/10 loss 0.3", v1alpha1.Training{Epoch: "3/10"}, "was stopped at epoch 3/10: at this pace, all of it takes about 2000 seconds", []int64{1000, 2000, 3000}, "2520"},
+		"from a checkpoint": {"step 55/100 loss 0.3", v1alpha1.Training{Step: "55/100"}, "was stopped at step 55/100: at this pace, all of it takes about 12000 seconds", []int64{51, 52, 53, 54, 55}, "15000"},
+		"no curve":          {"epoch 3/10", v1alpha1.Training{Epoch: "3/10"}, "at this pace, all of it takes at least 2000 seconds", nil, ""},
+		"one point":         {"step 55/100 loss 0.3", v1alpha1.Training{Step: "55/100"}, "at this pace, all of it takes at least 1091 seconds", []int64{55}, ""},
+		"no figure":         {line: "loss 0.3", want: "and was stopped."},
+		"no number":         {line: "epoch 3", training: v1alpha1.Training{Epoch: "3"}, want: "and was stopped."},
+		"all of it":         {line: "epoch 10/10", training: v1alpha1.Training{Epoch: "10/10"}, want: "and was stopped."},
+		"ranks stuck":       {line: "mpi-agent: no progress: all 2 ranks wait, since 10:00:00 UTC; polling: 0, 1", training: v1alpha1.Training{Epoch: "3/10"}, want: "and was stopped."},
 	} {
-		s := failed(143, test.line, func(j *mpi.Job) { j.Lifecycle.Deadline = new(int64(600)) }).with(printed(test.training))
-		s.seen.Launcher.Status.Conditions[0].Reason = batchv1.JobReasonDeadlineExceeded
-		s.seen.Launcher.Status.Conditions[0].LastTransitionTime = metav1.NewTime(mpitest.Now)
+		s := failed(143, test.line, func(j *mpi.Job) { j.Lifecycle.Deadline = new(int64(600)) }).with(printed(test.training), stoppedByDeadline)
+		if by := v1alpha1.CurveByEpoch; test.at != nil {
+			if test.training.Step != "" {
+				by = v1alpha1.CurveByStep
+			}
+			s.evidence.Curves = &v1alpha1.TrainingCurves{Until: metav1.NewMicroTime(mpitest.Now), Figures: []v1alpha1.TrainingCurve{{Name: "loss", By: by, Width: 1, At: test.at}}}
+		}
 		found := s.findings()
 		if len(found) == 0 || found[0].Code != codes.DeadlineExceeded || !strings.Contains(found[0].Summary, test.want) {
 			t.Errorf("%s: found %+v", name, found)
 			continue
 		}
-		if enough := found[0].Remedies[0].Changes; name == "epochs" && (len(enough) != 1 || enough[0].Value != "2520") {
-			t.Errorf("changes are %+v", enough)
+		changes := found[0].Remedies[0].Changes
+		if hasPace := strings.Contains(test.want, "pace"); hasPace && (test.enough == "" && len(changes) > 0 || test.enough != "" && (len(changes) != 1 || changes[0].Value != test.enough)) {
+			t.Errorf("%s: changes are %+v, want %q", name, changes, test.enough)
 		}
 		sound(t, found[0])
 	}

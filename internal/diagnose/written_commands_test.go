@@ -1,10 +1,13 @@
 package diagnose_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -32,6 +35,37 @@ func TestWarnedAtCreation(t *testing.T) {
 			j.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MASTER_ADDR", Value: "127.0.0.1"}}
 		})},
 	})
+}
+
+// TestWarningThatExplains: a warning is the first remedy only of what it can explain.
+func TestWarningThatExplains(t *testing.T) {
+	ownAddress := func(j *mpi.Job) {
+		j.Lifecycle.Deadline = new(int64(600))
+		j.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "MASTER_ADDR", Value: "127.0.0.1"}}
+	}
+	ownName := func(j *mpi.Job) { j.Workers.Template.Spec.Hostname = "trainer" }
+	const unresolved = "ssh: Could not resolve hostname %s: Name or service not known"
+	for name, test := range map[string]struct {
+		in   scene
+		code codes.Code
+		want bool
+	}{
+		"a deadline without progress":      {failed(143, "loading", ownAddress).with(stoppedByDeadline), codes.DeadlineExceeded, true},
+		"a deadline at epoch 3":            {failed(143, "epoch 3/10", ownAddress).with(stoppedByDeadline, printed(v1alpha1.Training{Epoch: "3/10"})), codes.DeadlineExceeded, false},
+		"the name that has no effect":      {failed(1, fmt.Sprintf(unresolved, "trainer.pi"), sshd, ownName), codes.NameUnresolved, true},
+		"the name of a worker":             {failed(1, fmt.Sprintf(unresolved, "pi-worker-0.pi.ns.svc"), sshd, ownName), codes.NameUnresolved, false},
+		"a name that only begins with it":  {failed(1, fmt.Sprintf(unresolved, "trainer-7"), sshd, ownName), codes.NameUnresolved, false},
+		"a port that refuses, of a worker": {failed(1, "ssh: connect to host pi-worker-0.pi.ns.svc port 22: Connection refused", sshd, ownName), codes.ConnectionRefused, false},
+	} {
+		found := test.in.findings()
+		if len(found) == 0 || found[0].Code != test.code {
+			t.Errorf("%s: found %+v", name, found)
+			continue
+		}
+		if told := strings.HasPrefix(found[0].Remedies[0].Text, "As the warning at the job's creation says"); told != test.want {
+			t.Errorf("%s: the first remedy is %q", name, found[0].Remedies[0].Text)
+		}
+	}
 }
 
 // TestFirstContainerIsAnother: the containers of a worker are named where the first one is not that of the program.

@@ -236,6 +236,10 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	usageAgain := r.gatherUsage(ctx, job, seen, out, previous, &evidence)
 	evidence.KeptLogs = r.jobLogs.of(job.UID, out)
 	evidence.Curves = curves.Add(curvesOf(previous), evidence.CurveLines)
+	if out.Finish != nil && previous != nil && previous.Status.Training != nil && evidence.Training == (v1alpha1.Training{}) {
+		// The pod with the output can be gone, as after the deadline.
+		evidence.Training = *previous.Status.Training
+	}
 	evidence.Wait = r.waitTimes.waitFor(job, seen, out)
 	if out.Finish == nil {
 		evidence.RegistryFails = r.pulls.areShared(job.UID, diagnose.FailingRegistry(seen), seen.Now)
