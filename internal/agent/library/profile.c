@@ -65,7 +65,8 @@ static uint64_t kernelTime(void) {
 
 // The counter of time that x86's CPUs have takes half as long to read as the kernel's clock. Where the kernel itself measures time by it, it is
 // the same on all CPUs and has a constant rate, which follows from two readings of both.
-static struct reading { uint64_t ticks, nanoseconds; } loaded;
+// gap is how many ticks the reading took.
+static struct reading { uint64_t ticks, nanoseconds, gap; } loaded;
 // scale is nanoseconds per tick, in units of 2^-scaleBits; 0 if the kernel's clock is used. It is set before record is.
 enum { scaleBits = 32 };
 static uint64_t scale;
@@ -89,8 +90,14 @@ static uint64_t ticks(void) { return 0; }
 static int countsTicks(void) { return 0; }
 #endif
 
+// readClocks reads both clocks at the same time, as far as possible: the process can lose its CPU between them, and the first call is a slow one.
 static struct reading readClocks(void) {
-	struct reading r = {ticks(), kernelTime()};
+	enum { tries = 5 };
+	struct reading r = {0, kernelTime(), UINT64_MAX};
+	for (int i = 0; i < tries; i++) {
+		uint64_t before = ticks(), time = kernelTime(), gap = ticks() - before;
+		if (gap < r.gap) r = (struct reading){before + gap / 2, time, gap};
+	}
 	return r;
 }
 
@@ -101,10 +108,10 @@ static uint64_t now(void) {
 
 // calibrate finds out the rate of the counter since the library was loaded: MPI_Init takes long enough for a precise one.
 static void calibrate(void) {
-	enum { shortest = 5000000 };
+	enum { shortest = 5000000, precision = 10000 };
 	struct reading r = readClocks();
 	uint64_t passed = r.ticks - loaded.ticks, took = r.nanoseconds - loaded.nanoseconds;
-	if (took < shortest || r.ticks <= loaded.ticks || !countsTicks()) return;
+	if (took < shortest || r.ticks <= loaded.ticks || loaded.gap + r.gap > passed / precision || !countsTicks()) return;
 	// A division of more than 64 bits would need the compiler's library.
 	for (; took >> (64 - scaleBits); took >>= 1) passed >>= 1;
 	scale = (took << scaleBits) / passed;

@@ -163,6 +163,19 @@ func TestUnusualPrograms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { runProfiled(t, library, test.command, test.env, test.printed, test.calls, test.in) })
 	}
+	// The clock of the process takes long once, at its first calls in turn. The library calibrates its own by it.
+	clock := build("clock", "-rdynamic", "testdata/clock.c", "testdata/program.c", mpi)
+	for slow := range 6 {
+		t.Run(fmt.Sprintf("call %d of the clock is slow", slow), func(t *testing.T) {
+			p := &Profiler{folder: t.TempDir(), library: library, runs: map[string]*run{}}
+			cmd := exec.CommandContext(t.Context(), clock)
+			cmd.Env = p.Env([]string{agentapi.EnvProfile + "=" + p.folder, "PMI_RANK=5", "PMI_SIZE=8", agentapi.EnvLaunch + "=100.7.200", fmt.Sprintf("SLOW=%d", slow)})
+			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+				t.Fatalf("%v: %s", err, out)
+			}
+			checkProfile(t, p.Get())
+		})
+	}
 	t.Run("an exception", func(t *testing.T) {
 		if _, err := exec.LookPath("g++"); err != nil {
 			t.Skip("g++ is not installed")
