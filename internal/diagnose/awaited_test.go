@@ -70,6 +70,9 @@ mpi-agent: stack of ranks 0, 1: <module> (/scripts/train.py:17) | loader.join()`
 		"ranks-wait-for-a-file-of-another-pod": {codes.RanksWaiting, stuck(`mpi-agent: no progress: all 2 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0
 mpi-agent: stack of rank 0: <module> (/code/stage.py:12) | print("total", comm.allreduce(rows), flush=True)
 mpi-agent: stack of rank 1: <module> (/code/stage.py:10) | while not os.path.exists("/shared/part-0.npy"): time.sleep(1)`).with(emptyDirs("/shared"))},
+		"ranks-wait-for-a-file-in-a-variable": {codes.RanksWaiting, stuck(`mpi-agent: no progress: all 2 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0
+mpi-agent: stack of rank 0: <module> (/code/stage.py:12) | print("total", comm.allreduce(rows), flush=True)
+mpi-agent: stack of rank 1: <module> (/code/stage.py:10) | while not os.path.exists(ready): time.sleep(1)  # ready = "/shared/ready.json"`).with(emptyDirs("/shared"))},
 		"ranks-idle-and-write-that-they-wait": {codes.RanksIdle, stuck("rank 1 waits for /shared/vocabulary.txt\n" + looksForFile).with(emptyDirs("/shared/"))},
 	})
 }

@@ -99,17 +99,18 @@ func sourceLine(pid int, file string, line int) string {
 	var before []string
 	for i := 1; lines.Scan(); i++ {
 		if i == line {
-			return strings.TrimSpace(loopOf(before, lines.Text()) + " " + shorten(lines.Text()))
+			text := strings.TrimSpace(loopOf(before[max(0, len(before)-longestLoop):], lines.Text()) + " " + shorten(lines.Text()))
+			return text + valuesIn(before, text)
 		}
-		if before = append(before, lines.Text()); len(before) > longestLoop {
+		if before = append(before, lines.Text()); len(before) > mostBefore {
 			before = before[1:]
 		}
 	}
 	return ""
 }
 
-// longestLoop is how many lines before a pause are searched for the loop that repeats it.
-const longestLoop = 60
+// mostBefore is how many lines before one are searched for the values of variables, and longestLoop those before a pause for the loop that repeats it.
+const mostBefore, longestLoop = 200, 60
 
 var (
 	// pause is a line that only sleeps. What the program waits for is in the loop around it.

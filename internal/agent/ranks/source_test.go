@@ -61,6 +61,10 @@ func TestSourceLine(t *testing.T) {
 	if err := os.WriteFile(file, []byte("import time\n    while  True:\n"+strings.Repeat("x", 300)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	stage := filepath.Join(folder, "stage.py")
+	if err := os.WriteFile(stage, []byte("ready = \"/scratch/ready.json\"\nprint(ready)\nwhile not os.path.exists(ready):\n    time.sleep(1)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	fifo := filepath.Join(folder, "fifo")
 	if err := unix.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
@@ -80,6 +84,7 @@ func TestSourceLine(t *testing.T) {
 		{"/dev/zero", 1, ""},
 		{"<string>", 1, ""},
 		{"stacks_test.go", 1, "package ranks"},
+		{stage, 4, `while not os.path.exists(ready): time.sleep(1)  # ready = "/scratch/ready.json"`},
 	} {
 		if got := sourceLine(os.Getpid(), test.file, test.line); got != test.want {
 			t.Errorf("line %d of %s is %q, want %q", test.line, test.file, got, test.want)
@@ -102,6 +107,42 @@ func TestLoopOf(t *testing.T) {
 		lines := strings.Split(program, "\n")
 		if got := loopOf(lines[:len(lines)-1], lines[len(lines)-1]); got != want {
 			t.Errorf("%q: %q, want %q", program, got, want)
+		}
+	}
+}
+
+// TestValuesIn: the path or address in a variable of the line is told, and no other value, which may be a secret.
+func TestValuesIn(t *testing.T) {
+	const waits = "while not os.path.exists(ready): time.sleep(1)"
+	const told = `  # ready = "/scratch/ready.json"`
+	for name, test := range map[string]struct{ before, line, want string }{
+		"a path":                      {`ready = "/scratch/ready.json"`, waits, told},
+		"in single quotes, commented": {`ready: str = '/scratch/ready.json'  # of rank 0`, waits, told},
+		"the last value":              {"ready = \"/a/b\"\nready = \"/scratch/ready.json\"\nprint(ready)", waits, told},
+		"joined":                      {`ready = os.path.join("/scratch", "ready.json")`, waits, told},
+		"joined of a variable":        {"base = \"/scratch\"\nready = os.path.join(base, 'ready.json')", waits, told},
+		"a pathlib.Path":              {`ready = Path("/scratch/ready.json")`, "while not ready.exists(): time.sleep(1)", told},
+		"with a variable in it":       {`part = f"/scratch/part-{rank}.npy"`, "data = np.load(part, mmap_mode=None)", `  # part = "/scratch/part-{rank}.npy"`},
+		"an address":                  {`master = "trainer-0.pi:29500"`, "connect(master)", `  # master = "trainer-0.pi:29500"`},
+		"two":                         {"a = \"/x/a\"\nb = \"/x/b\"", "copy(a, b)", `  # a = "/x/a", b = "/x/b"`},
+		"many lines between":          {`ready = "/scratch/ready.json"` + strings.Repeat("\nstep()", 150), waits, told},
+		"no text":                     {"ready = args.ready", waits, ""},
+		"another value since":         {"ready = \"/scratch/ready.json\"\nready = find()", waits, ""},
+		"a parameter":                 {"ready = \"/scratch/ready.json\"\ndef wait(ready):", waits, ""},
+		"a variable of a loop":        {"ready = \"/scratch/ready.json\"\nfor ready in all:", waits, ""},
+		"one of several":              {"ready = \"/scratch/ready.json\"\nother, ready = both()", waits, ""},
+		"more is added to it":         {"ready = \"/scratch/ready.json\"\nready += suffix", waits, ""},
+		"a comparison":                {`ready == "/scratch/ready.json"`, waits, ""},
+		"two texts":                   {`ready = "/scratch/" + name + "/ready"`, waits, ""},
+		"a password":                  {`password = "hunter2"`, "login(user, password)", ""},
+		"a key":                       {`key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"`, "login(key)", ""},
+		"a key like a path":           {`api_key = "/JalrXUtnFEMI/K7MDENG"`, "login(api_key)", ""},
+		"an address with a password":  {`url = "postgres://me:secret@db:5432/x"`, "connect(url)", ""},
+		"a long one":                  {`ready = "/` + strings.Repeat("x", 200) + `"`, waits, ""},
+		"another variable":            {`already = "/scratch/ready.json"`, waits, ""},
+	} {
+		if got := valuesIn(strings.Split(test.before, "\n"), test.line); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
 }
