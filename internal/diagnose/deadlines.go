@@ -13,7 +13,6 @@ import (
 	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/jobstate"
-	"opendatahub.io/mpijob/internal/times"
 )
 
 // deadline reports that the job exceeded its deadline.
@@ -78,9 +77,9 @@ func (p *input) addPace(end time.Time, figures map[string]string) (entry codes.E
 	}
 	deadline := time.Duration(*seconds) * time.Second
 	printed := training.At.Time
-	if all := p.Evidence.Curves; all != nil && !all.Until.IsZero() {
+	if all := p.Evidence.Curves; all != nil && !all.Until.IsZero() && all.Until.Time.Before(printed) {
 		// What follows in the log can be about its end.
-		printed = times.Earlier(printed, all.Until.Time)
+		printed = all.Until.Time
 	}
 	elapsed := printed.Sub(end.Add(-deadline))
 	if elapsed <= 0 || end.Sub(printed) > elapsed {

@@ -348,3 +348,27 @@ func TestLateLinesAreBounded(t *testing.T) {
 		t.Errorf("%d lines are kept although they were taken", got)
 	}
 }
+
+// TestLastTraining: the progress of a job that has ended is that of its report if its output cannot be read any more.
+func TestLastTraining(t *testing.T) {
+	t.Parallel()
+	read, kept := v1alpha1.Training{Epoch: "4/10"}, v1alpha1.Training{Epoch: "3/10"}
+	report := &v1alpha1.JobReport{Status: v1alpha1.JobReportStatus{Training: &kept}}
+	ended := jobstate.Outcome{Finish: &jobstate.Finish{}}
+	for name, test := range map[string]struct {
+		read   v1alpha1.Training
+		out    jobstate.Outcome
+		report *v1alpha1.JobReport
+		want   v1alpha1.Training
+	}{
+		"its pod is gone":     {v1alpha1.Training{}, ended, report, kept},
+		"it was read":         {read, ended, report, read},
+		"it runs":             {v1alpha1.Training{}, jobstate.Outcome{}, report, v1alpha1.Training{}},
+		"no report":           {v1alpha1.Training{}, ended, nil, v1alpha1.Training{}},
+		"a report without it": {v1alpha1.Training{}, ended, &v1alpha1.JobReport{}, v1alpha1.Training{}},
+	} {
+		if got := lastTraining(test.read, test.out, test.report); got != test.want {
+			t.Errorf("%s: %+v, want %+v", name, got, test.want)
+		}
+	}
+}

@@ -236,10 +236,7 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	usageAgain := r.gatherUsage(ctx, job, seen, out, previous, &evidence)
 	evidence.KeptLogs = r.jobLogs.of(job.UID, out)
 	evidence.Curves = curves.Add(curvesOf(previous), evidence.CurveLines)
-	if out.Finish != nil && previous != nil && previous.Status.Training != nil && evidence.Training == (v1alpha1.Training{}) {
-		// The pod with the output can be gone, as after the deadline.
-		evidence.Training = *previous.Status.Training
-	}
+	evidence.Training = lastTraining(evidence.Training, out, previous)
 	evidence.Wait = r.waitTimes.waitFor(job, seen, out)
 	if out.Finish == nil {
 		evidence.RegistryFails = r.pulls.areShared(job.UID, diagnose.FailingRegistry(seen), seen.Now)
@@ -302,6 +299,15 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 }
 
 // curvesOf returns the curves in a report; nil if it has none.
+// lastTraining returns the progress that was read, or that of the report of a job that has ended: the pod with the output can be gone then, as after a
+// deadline.
+func lastTraining(read v1alpha1.Training, out jobstate.Outcome, previous *v1alpha1.JobReport) v1alpha1.Training {
+	if out.Finish == nil || previous == nil || previous.Status.Training == nil || read != (v1alpha1.Training{}) {
+		return read
+	}
+	return *previous.Status.Training
+}
+
 func curvesOf(report *v1alpha1.JobReport) *v1alpha1.TrainingCurves {
 	if report == nil {
 		return nil

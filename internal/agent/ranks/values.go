@@ -18,7 +18,7 @@ var (
 	literal = regexp.MustCompile(`^[rRfF]?(?:"([^"\\]*)"|'([^'\\]*)')$`)
 	joined  = regexp.MustCompile(`^(?:(?:os\.path|path|posixpath)\.join|(?:pathlib\.)?Path)\(([^()]*)\)$`)
 	comment = regexp.MustCompile(`\s+#[^"']*$`)
-	// toldPath and toldAddress are the only values that are told: others may be secrets.
+	// toldPath and toldAddress match the only values that are shown: others may be secrets.
 	secretName  = regexp.MustCompile(`(?i)pass|secret|token|key|cred|auth`)
 	toldPath    = regexp.MustCompile(`^(?:~|\.{0,2})/[\w./{}*@+,=:-]+$`)
 	toldAddress = regexp.MustCompile(`^[A-Za-z0-9][\w.-]*:\d{1,5}$`)
