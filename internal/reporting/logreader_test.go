@@ -354,7 +354,7 @@ func TestLastTraining(t *testing.T) {
 	t.Parallel()
 	read, kept := v1alpha1.Training{Epoch: "4/10"}, v1alpha1.Training{Epoch: "3/10"}
 	report := &v1alpha1.JobReport{Status: v1alpha1.JobReportStatus{Training: &kept}}
-	ended := jobstate.Outcome{Finish: &jobstate.Finish{}}
+	ended := jobstate.Outcome{Finish: &mpi.Finish{}}
 	for name, test := range map[string]struct {
 		read   v1alpha1.Training
 		out    jobstate.Outcome

@@ -298,7 +298,6 @@ func (r *Reporter) Update(ctx context.Context, object client.Object, job mpi.Job
 	return 0, fmt.Errorf("write report of %s %s: %w", job.Kind, job.Key(), err)
 }
 
-// curvesOf returns the curves in a report; nil if it has none.
 // lastTraining returns the progress that was read, or that of the report of a job that has ended: the pod with the output can be gone then, as after a
 // deadline.
 func lastTraining(read v1alpha1.Training, out jobstate.Outcome, previous *v1alpha1.JobReport) v1alpha1.Training {
@@ -308,6 +307,7 @@ func lastTraining(read v1alpha1.Training, out jobstate.Outcome, previous *v1alph
 	return *previous.Status.Training
 }
 
+// curvesOf returns the curves in a report; nil if it has none.
 func curvesOf(report *v1alpha1.JobReport) *v1alpha1.TrainingCurves {
 	if report == nil {
 		return nil
