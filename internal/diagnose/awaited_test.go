@@ -92,8 +92,14 @@ func TestNotAwaited(t *testing.T) {
 		"a line of the log about a lock":            {stuck("rank 1 waits for the lock of /a, which rank 0 holds\n" + waitsForQueue), lock},
 		"a socket":                                  {stuck(strings.ReplaceAll(strings.ReplaceAll(allReceive, "lib.MPI_Recv", "connection.recv"), "polling", "blocked")), receives},
 		"one rank sends":                            {stuck(strings.Replace(allReceive, "lib.MPI_Recv", "lib.MPI_Send", 1)), receives},
-		"one rank is not shown":                     {stuck(strings.ReplaceAll(allReceive, "polling: 1, 0", "polling: 1, 0, 2")), receives},
-		"one pod":                                   {stuck(looksForFile).with(emptyDirs("/shared"), launcherProgram(waitsForFile), func(s *scene) { s.job.Workers.Count = 1 }), folder},
+		"pauses between messages": {stuck(`mpi-agent: no progress: all 2 ranks wait, since 10:00:00 UTC; polling: 1, 0
+mpi-agent: stack of ranks 0, 1: <module> (/a.py:7) | while comm.recv(source=other): time.sleep(1)`), receives},
+		"a pause between items of a queue": {stuck(childFailed + `
+mpi-agent: no progress: all 2 ranks wait, since 10:00:00 UTC; sleeping: 1; polling: 0
+mpi-agent: stack of rank 0: <module> (/scripts/train.py:20) | comm.Barrier()
+mpi-agent: stack of rank 1: <module> (/scripts/train.py:17) | for item in queue.get(): time.sleep(1)`), child},
+		"one rank is not shown": {stuck(strings.ReplaceAll(allReceive, "polling: 1, 0", "polling: 1, 0, 2")), receives},
+		"one pod":               {stuck(looksForFile).with(emptyDirs("/shared"), launcherProgram(waitsForFile), func(s *scene) { s.job.Workers.Count = 1 }), folder},
 		"a claim": {stuck(looksForFile).with(emptyDirs("/shared"), launcherProgram(waitsForFile), func(s *scene) {
 			s.job.Workers.Template.Spec.Volumes[0].VolumeSource = corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}}
 		}), folder},

@@ -87,6 +87,10 @@ func (p *input) addPace(end time.Time, figures map[string]string) (entry codes.E
 	}
 	// A program that went on from a checkpoint has done only a part of that in this time.
 	before, isFirst := curves.ShareAtStart(p.Evidence.Curves, training)
+	if jobstate.EarlierAttempts(p.Seen) > 0 {
+		// The curves have those, too, and the deadline may count from a later one.
+		before, isFirst = 0, false
+	}
 	if isFirst && share-before < leastDone {
 		return entry, false
 	}

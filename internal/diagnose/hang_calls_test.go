@@ -30,6 +30,7 @@ func TestCallsOfHangs(t *testing.T) {
 		"a rank that sends to itself":   {polling, each("comm.Ssend(a, dest=comm.rank)", "comm.Barrier()"), "Rank 0 waits for itself", "Correct the other rank of the call at a.py:9"},
 		"a rank that receives by index": {polling, each("comm.bcast(a)", "x = comm.recv(source=1)"), "Rank 1 waits for itself", "Correct the other rank of the call at a.py:12"},
 		"two collectives":               {polling, each("comm.bcast(a)", "comm.reduce(b)"), "Rank 0 calls bcast, and rank 1 calls reduce at another place", "bcast at a.py:9 (rank 0), or reduce at a.py:12 (rank 1)"},
+		"collectives of libraries":      {polling, each("comm.Gatherv(a, b)", "dist.all_gather_into_tensor(a, b)"), "Rank 0 calls Gatherv, and rank 1 calls all_gather_into_tensor", "Gatherv at a.py:9 (rank 0)"},
 		"join":                          {blocked, both("child.join()"), "Each rank waits for the end of its own thread or process, not for another rank", "Read the queue before join"},
 		"join of one rank":              {mixed, each("comm.Barrier()", "workers[0].join()"), "Rank 1 waits for the end of its own thread or process, not for another rank; the others wait for it", "Read the queue before join"},
 		"queue":                         {blocked, both("item = results.get()"), "Each rank waits for an item or a result", "fills the queue puts nothing"},

@@ -102,17 +102,21 @@ func TestPaceOfDeadline(t *testing.T) {
 		// at are the steps or thousandths of epochs of the curve, and enough is the deadline to set.
 		at     []int64
 		enough string
+		// earlier is the number of attempts before.
+		earlier string
 	}{
-		"epochs":            {"epoch 3/10 loss 0.3", v1alpha1.Training{Epoch: "3/10"}, "was stopped at epoch 3/10: at this pace, all of it takes about 2000 seconds", []int64{1000, 2000, 3000}, "2520"},
-		"from a checkpoint": {"step 55/100 loss 0.3", v1alpha1.Training{Step: "55/100"}, "was stopped at step 55/100: at this pace, all of it takes about 12000 seconds", []int64{51, 52, 53, 54, 55}, "15000"},
-		"no curve":          {"epoch 3/10", v1alpha1.Training{Epoch: "3/10"}, "at this pace, all of it takes at least 2000 seconds", nil, ""},
-		"one point":         {"step 55/100 loss 0.3", v1alpha1.Training{Step: "55/100"}, "at this pace, all of it takes at least 1091 seconds", []int64{55}, ""},
-		"no figure":         {line: "loss 0.3", want: "and was stopped."},
-		"no number":         {line: "epoch 3", training: v1alpha1.Training{Epoch: "3"}, want: "and was stopped."},
-		"all of it":         {line: "epoch 10/10", training: v1alpha1.Training{Epoch: "10/10"}, want: "and was stopped."},
-		"ranks stuck":       {line: "mpi-agent: no progress: all 2 ranks wait, since 10:00:00 UTC; polling: 0, 1", training: v1alpha1.Training{Epoch: "3/10"}, want: "and was stopped."},
+		"epochs":             {"epoch 3/10 loss 0.3", v1alpha1.Training{Epoch: "3/10"}, "was stopped at epoch 3/10: at this pace, all of it takes about 2000 seconds", []int64{1000, 2000, 3000}, "2520", ""},
+		"after a suspension": {"epoch 3/10 loss 0.3", v1alpha1.Training{Epoch: "3/10"}, "at this pace, all of it takes at least 2000 seconds", []int64{1000, 2000, 3000}, "", "1"},
+		"from a checkpoint":  {"step 55/100 loss 0.3", v1alpha1.Training{Step: "55/100"}, "was stopped at step 55/100: at this pace, all of it takes about 12000 seconds", []int64{51, 52, 53, 54, 55}, "15000", ""},
+		"no curve":           {"epoch 3/10", v1alpha1.Training{Epoch: "3/10"}, "at this pace, all of it takes at least 2000 seconds", nil, "", ""},
+		"one point":          {"step 55/100 loss 0.3", v1alpha1.Training{Step: "55/100"}, "at this pace, all of it takes at least 1091 seconds", []int64{55}, "", ""},
+		"no figure":          {line: "loss 0.3", want: "and was stopped."},
+		"no number":          {line: "epoch 3", training: v1alpha1.Training{Epoch: "3"}, want: "and was stopped."},
+		"all of it":          {line: "epoch 10/10", training: v1alpha1.Training{Epoch: "10/10"}, want: "and was stopped."},
+		"ranks stuck":        {line: "mpi-agent: no progress: all 2 ranks wait, since 10:00:00 UTC; polling: 0, 1", training: v1alpha1.Training{Epoch: "3/10"}, want: "and was stopped."},
 	} {
 		s := failed(143, test.line, func(j *mpi.Job) { j.Lifecycle.Deadline = new(int64(600)) }).with(printed(test.training), stoppedByDeadline)
+		s.seen.Launcher.Annotations = map[string]string{mpi.AnnotationEarlierAttempts: test.earlier}
 		if by := v1alpha1.CurveByEpoch; test.at != nil {
 			if test.training.Step != "" {
 				by = v1alpha1.CurveByStep
