@@ -111,7 +111,7 @@ func (c *Cluster) preflight(ctx context.Context, job mpi.Job, probes []probe, ob
 	var found Preflight
 	pods := make([]quota.Pods, len(probes))
 	for i, probe := range probes {
-		nameDefaultLimits(answers[i].Errs, probe.template, ranges)
+		nameDefaultLimits(slices.Concat(answers[i].Errs, answers[i].Refused), probe.template, ranges)
 		pods[i] = quota.Pods{Role: probe.role, Count: probe.count, Pod: taken[i]}
 		if taken[i] == nil {
 			pods[i].Pod = quota.WithDefaults(probe.template, ranges)

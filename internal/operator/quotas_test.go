@@ -158,7 +158,7 @@ func TestQuotaPreflight(t *testing.T) {
 			limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: amounts("memory=1Gi")}},
 		},
 		{
-			name: "beyond a LimitRange", workers: 1, says: []string{"a LimitRange of the namespace", "maximum nvidia.com/gpu usage per Container is 1"}, change: gpus,
+			name: "beyond a LimitRange", workers: 1, says: []string{"LimitRange ", " of the namespace", "maximum nvidia.com/gpu usage per Container is 1"}, change: gpus,
 			limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Max: amounts("nvidia.com/gpu=1")}},
 		},
 		{name: "no sizes", workers: 1, hard: "requests.cpu=4", says: []string{"the quota team", "missing: requests.cpu for: main"}},

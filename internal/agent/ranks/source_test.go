@@ -128,6 +128,8 @@ func TestValuesIn(t *testing.T) {
 		"many lines between":          {`ready = "/scratch/ready.json"` + strings.Repeat("\nstep()", 150), waits, told},
 		"no text":                     {"ready = args.ready", waits, ""},
 		"another value since":         {"ready = \"/scratch/ready.json\"\nready = find()", waits, ""},
+		"used by a with":              {"ready = \"/scratch/ready.json\"\nwith open(ready, \"w\") as f:\n    f.write(text)\nfor x in open(ready):\n    print(x)", waits, told},
+		"bound by a with":             {"ready = \"/scratch/ready.json\"\nwith open(x) as f, lock() as ready:", waits, ""},
 		"a parameter":                 {"ready = \"/scratch/ready.json\"\ndef wait(ready):", waits, ""},
 		"a variable of a loop":        {"ready = \"/scratch/ready.json\"\nfor ready in all:", waits, ""},
 		"one of several":              {"ready = \"/scratch/ready.json\"\nother, ready = both()", waits, ""},

@@ -13,7 +13,10 @@ var (
 	ofPath   = regexp.MustCompile(`\b([A-Za-z_]\w*)\.(?:exists|is_file|is_dir|stat)\(`)
 	// assigned is a line that gives a variable a value, and bound one that does so in another way.
 	assigned = regexp.MustCompile(`^\s*([A-Za-z_]\w*)\s*(?::[^=]*)?=\s*([^=].*)$`)
-	bound    = regexp.MustCompile(`^\s*(?:(?:async )?(?:def|for|with)\b|import\b|from\b|global\b|nonlocal\b)|:=|[-+*/|&%^@]=|^\s*\(?[\w\s,]+\)?\s*=[^=]`)
+	bound    = regexp.MustCompile(`^\s*(?:(?:async )?def\b|import\b|from\b|global\b|nonlocal\b)|:=|[-+*/|&%^@]=|^\s*\(?[\w\s,]+\)?\s*=[^=]`)
+	// inFor is what a for line binds, and inWith what a with line does.
+	inFor  = regexp.MustCompile(`^\s*(?:async )?for\b(.*?)\bin\b`)
+	inWith = regexp.MustCompile(`\bas\s+(\(?[\w\s,]+)`)
 	// literal is a text of Python without escape sequences, also one that contains variables, and joined a call that joins texts to a path.
 	literal = regexp.MustCompile(`^[rRfF]?(?:"([^"\\]*)"|'([^'\\]*)')$`)
 	joined  = regexp.MustCompile(`^(?:(?:os\.path|path|posixpath)\.join|(?:pathlib\.)?Path)\(([^()]*)\)$`)
@@ -67,9 +70,27 @@ func valueOf(before []string, name string, depth int) string {
 		switch {
 		case set != nil && set[1] == name:
 			return textOf(before[:i], strings.TrimSpace(comment.ReplaceAllString(set[2], "")), depth)
-		case set == nil && isName.MatchString(line) && bound.MatchString(line):
+		case set == nil && isName.MatchString(line) && isName.MatchString(boundIn(line)):
 			return ""
 		}
+	}
+	return ""
+}
+
+// boundIn returns the part of a line that may give variables other values; "" if it does not.
+func boundIn(line string) string {
+	if found := inFor.FindStringSubmatch(line); found != nil {
+		return found[1]
+	}
+	if trimmed := strings.TrimPrefix(strings.TrimSpace(line), "async "); strings.HasPrefix(trimmed, "with ") {
+		var all string
+		for _, found := range inWith.FindAllStringSubmatch(trimmed, -1) {
+			all += " " + found[1]
+		}
+		return all
+	}
+	if bound.MatchString(line) {
+		return line
 	}
 	return ""
 }
