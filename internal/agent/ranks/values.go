@@ -16,7 +16,7 @@ var (
 	bound    = regexp.MustCompile(`^\s*(?:(?:async )?def\b|import\b|from\b|global\b|nonlocal\b)|:=|[-+*/|&%^@]=|^\s*\(?[\w\s,]+\)?\s*=[^=]`)
 	// inFor is what a for line binds, and inWith what a with line does.
 	inFor  = regexp.MustCompile(`^\s*(?:async )?for\b(.*?)\bin\b`)
-	inWith = regexp.MustCompile(`\bas\s+(\(?[\w\s,]+)`)
+	inWith = regexp.MustCompile(`\bas\s+\(?[\w\s,]+`)
 	// literal is a text of Python without escape sequences, also one that contains variables, and joined a call that joins texts to a path.
 	literal = regexp.MustCompile(`^[rRfF]?(?:"([^"\\]*)"|'([^'\\]*)')$`)
 	joined  = regexp.MustCompile(`^(?:(?:os\.path|path|posixpath)\.join|(?:pathlib\.)?Path)\(([^()]*)\)$`)
@@ -83,11 +83,7 @@ func boundIn(line string) string {
 		return found[1]
 	}
 	if trimmed := strings.TrimPrefix(strings.TrimSpace(line), "async "); strings.HasPrefix(trimmed, "with ") {
-		var all string
-		for _, found := range inWith.FindAllStringSubmatch(trimmed, -1) {
-			all += " " + found[1]
-		}
-		return all
+		return strings.Join(inWith.FindAllString(trimmed, -1), " ")
 	}
 	if bound.MatchString(line) {
 		return line
