@@ -108,6 +108,9 @@ func createManifests(t *testing.T, api client.Client) {
 	for _, page := range siteOf(t) {
 		blocks, _ := blocksOf(t, page)
 		for _, m := range manifestsOf(t, page, blocks) {
+			if slices.Contains(buildGroups, m.object.GroupVersionKind().Group) {
+				continue
+			}
 			if namespace := m.object.GetNamespace(); namespace != "" {
 				err := api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 				if client.IgnoreAlreadyExists(err) != nil {
@@ -204,7 +207,7 @@ func runKubectl(t *testing.T, kubectl, kubeconfig string) {
 }
 
 // notServed matches kinds that the reader fills in, and those of other projects, which the API server of the tests does not serve.
-var notServed = regexp.MustCompile(`^[A-Z-]+$|^network-attachment-definitions$|^clusterqueues$|^route$|jobsets|\.v1\.kubeflow\.org$`)
+var notServed = regexp.MustCompile(`^[A-Z-]+$|^network-attachment-definitions$|^clusterqueues$|^route$|^imagestreams?$|jobsets|\.v1\.kubeflow\.org$`)
 
 func tryKubectl(ctx context.Context, kubectl, kubeconfig string, words call) error {
 	arguments := slices.DeleteFunc(slices.Clone(words[1:]), func(word string) bool { return strings.HasPrefix(word, "--kubeconfig") })
