@@ -287,7 +287,7 @@ func programFailures() []failure {
 		},
 		{
 			name: "receive without a send", trainJob: true, ranks: 4, provoke: made(mpirun("python3", "-c", receiving)),
-			want: explanation{code: codes.RanksWaiting, pod: "job-launcher-", summary: "All 4 ranks wait since", remedy: "in which function and line each rank is"},
+			want: explanation{code: codes.RanksWaiting, pod: "job-launcher-", summary: "All 4 ranks wait since", remedy: "Make the call that matches the one of rank 0"},
 		},
 		{
 			name: "a loop in a function of one rank", trainJob: true, ranks: 4, provoke: withFile("train.py", hangingInFunction, 0o644, mpirun("python3", "/data/train.py", "loops")),
@@ -300,7 +300,7 @@ func programFailures() []failure {
 			name: "a lock in a function of one rank", trainJob: true, ranks: 4, provoke: withFile("train.py", hangingInFunction, 0o644, mpirun("python3", "/data/train.py", "locks")),
 			want: explanation{
 				code: codes.RanksWaiting, pod: "job-worker-0", rank: new(int32(1)), summary: "Rank 1 is in load_batch (train.py:11, `lock.acquire()`), called from main (train.py:15); the others are in main (train.py:16, `comm.Barrier()`).",
-				remedy: "in which function and line each rank is", after: 30 * time.Second,
+				remedy: "See which thread holds the lock", after: 30 * time.Second,
 			},
 		},
 		{
