@@ -2,8 +2,6 @@ package diagnose_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
@@ -170,20 +167,7 @@ func TestRemediesCanBeCarriedOut(t *testing.T) {
 			can[entry.Code] = can[entry.Code] || slices.ContainsFunc(entry.Remedies, isMachineReadable)
 		}
 	}
-	files, err := filepath.Glob("testdata/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no golden files: %v", err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var found []diagnose.Finding
-		if err := yaml.Unmarshal(text, &found); err != nil {
-			// It holds something else.
-			continue
-		}
+	for _, found := range goldenFindings(t) {
 		for _, f := range found {
 			can[f.Code] = can[f.Code] || slices.ContainsFunc(f.Remedies, isMachineReadable)
 		}

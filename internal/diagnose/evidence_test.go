@@ -42,17 +42,8 @@ var named = []struct {
 // TestEvidenceNamesNoOtherCause: the evidence of the first finding of every golden file does not state the cause of another, stronger
 // or equally strong code.
 func TestEvidenceNamesNoOtherCause(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no golden files: %v", err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var found []diagnose.Finding
-		if err := yaml.Unmarshal(text, &found); err != nil || len(found) == 0 {
+	for file, found := range goldenFindings(t) {
+		if len(found) == 0 {
 			continue
 		}
 		for _, line := range found[0].Evidence {
@@ -63,11 +54,32 @@ func TestEvidenceNamesNoOtherCause(t *testing.T) {
 					continue
 				}
 				if !slices.Contains(other, found[0].Code) && codes.StrengthOf(other[0]) <= codes.StrengthOf(found[0].Code) {
-					t.Errorf("%s: the finding is %s, and its evidence names %s: %s", filepath.Base(file), found[0].Code, other[0], line)
+					t.Errorf("%s: the finding is %s, and its evidence names %s: %s", file, found[0].Code, other[0], line)
 				}
 			}
 		}
 	}
+}
+
+// goldenFindings returns the findings of all golden files, by the names of the files. Those that hold something else are left out.
+func goldenFindings(t *testing.T) map[string][]diagnose.Finding {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden files: %v", err)
+	}
+	all := make(map[string][]diagnose.Finding, len(files))
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []diagnose.Finding
+		if err := yaml.Unmarshal(text, &found); err == nil {
+			all[filepath.Base(file)] = found
+		}
+	}
+	return all
 }
 
 // causesIn returns the codes whose cause a line of evidence names: one of each list.
