@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -53,12 +54,17 @@ func (c *Cluster) Completed(ctx context.Context, job mpi.Job, settings plan.Sett
 	return pods, errors.Join(errs[:]...)
 }
 
-// Estimated completes the pods of a job without asking the API server, from the cached LimitRanges. It returns false if more
-// may be added to the pods: a priority or the overhead of a RuntimeClass. What webhooks add is unknown.
+// Estimated completes the pods of a job without asking the API server, from the cached LimitRanges and the cluster's default priority
+// class. It returns false if more may be added to the pods: another priority or the overhead of a RuntimeClass. What webhooks add is
+// unknown.
 func (c *Cluster) Estimated(ctx context.Context, job mpi.Job, settings plan.Settings) (CompletedPods, bool) {
 	var pods CompletedPods
 	launchers, workers := plan.Templates(job, settings)
 	ranges, err := limitRanges(ctx, c.client, job.Namespace)
+	if err != nil {
+		return pods, false
+	}
+	priority, err := c.defaultPriority(ctx)
 	if err != nil {
 		return pods, false
 	}
@@ -75,7 +81,7 @@ func (c *Cluster) Estimated(ctx context.Context, job mpi.Job, settings plan.Sett
 		if pod.Spec.PriorityClassName != "" || pod.Spec.RuntimeClassName != nil {
 			return pods, false
 		}
-		pod.Spec.Priority, pod.Spec.PreemptionPolicy = nil, nil
+		pod.Spec.Priority, pod.Spec.PreemptionPolicy = &priority.Value, priority.PreemptionPolicy
 	}
 	return pods, true
 }
@@ -107,6 +113,30 @@ func (c *Cluster) complete(ctx context.Context, job mpi.Job, name string, templa
 	}
 	pod.Spec.Priority, pod.Spec.PreemptionPolicy = &class.Value, class.PreemptionPolicy
 	return pod, refusal, nil
+}
+
+// defaultPriorityAge is how long the cluster's default priority class is remembered.
+const defaultPriorityAge = time.Minute
+
+// defaultPriority is the cluster's default priority class when it was read last.
+type defaultPriority struct {
+	mu    sync.Mutex
+	class schedulingv1.PriorityClass
+	at    time.Time
+}
+
+// defaultPriority returns the cluster's default priority class, at most defaultPriorityAge old.
+func (c *Cluster) defaultPriority(ctx context.Context) (schedulingv1.PriorityClass, error) {
+	c.priority.mu.Lock()
+	defer c.priority.mu.Unlock()
+	if now := c.clock.Now(); c.priority.at.IsZero() || now.Sub(c.priority.at) > defaultPriorityAge {
+		class, err := c.priorityClass(ctx, "")
+		if err != nil {
+			return class, err
+		}
+		c.priority.class, c.priority.at = class, now
+	}
+	return c.priority.class, nil
 }
 
 // priorityClass returns a PriorityClass by name, the cluster's default one for "", and an empty one if it does not exist.

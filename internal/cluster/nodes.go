@@ -19,6 +19,7 @@ import (
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/internal/gang"
 	"opendatahub.io/mpijob/internal/mpi"
@@ -39,6 +40,8 @@ type Nodes struct {
 	// pods are the pods that are bound to a node, and those of jobs that are not, by UID. used and leaving are the sums of their requests.
 	pods          map[types.UID]heldPod
 	used, leaving map[string]gang.Totals
+	// others are the sums of the requests of pods of no job, by node and priority.
+	others map[string]map[int32]gang.Totals
 	// ours are the pods of jobs, and of JobSets, which may be those of TrainJobs.
 	ours map[mpi.ID]map[types.UID]heldPod
 	// listed records which of the two lists were read completely.
@@ -52,14 +55,18 @@ type heldPod struct {
 	node, assigned string
 	amounts        gang.Amounts
 	leaving        bool
+	priority       int32
 	// job, name and role are set for pods of jobs. The name is that of mpi.Job.WorkerName; JobSet adds a suffix to it.
 	job  mpi.ID
 	name string
 	role mpi.Role
 }
 
+// isOther reports whether a pod belongs to no job and has a node.
+func (p heldPod) isOther() bool { return p.node != "" && p.name == "" }
+
 func (p heldPod) same(other heldPod) bool {
-	return p.node == other.node && p.assigned == other.assigned && p.leaving == other.leaving && p.job == other.job && p.name == other.name && p.role == other.role &&
+	return p.node == other.node && p.assigned == other.assigned && p.leaving == other.leaving && p.priority == other.priority && p.job == other.job && p.name == other.name && p.role == other.role &&
 		slices.Equal(p.amounts, other.amounts)
 }
 
@@ -79,7 +86,7 @@ func NewNodes(core typedcore.CoreV1Interface) *Nodes {
 	return &Nodes{
 		Resources: gang.NewResources(), core: core.RESTClient(), changed: make(chan struct{}, 1),
 		nodes: map[string]gang.Node{}, pods: map[types.UID]heldPod{}, used: map[string]gang.Totals{}, leaving: map[string]gang.Totals{},
-		ours: map[mpi.ID]map[types.UID]heldPod{}, listed: map[string]bool{},
+		others: map[string]map[int32]gang.Totals{}, ours: map[mpi.ID]map[types.UID]heldPod{}, listed: map[string]bool{},
 	}
 }
 
@@ -132,6 +139,12 @@ func (n *Nodes) Snapshot(now time.Time) (*gang.Snapshot, map[mpi.ID][]GangPod, b
 	for _, name := range slices.Sorted(maps.Keys(n.nodes)) {
 		node := n.nodes[name]
 		node.Used, node.Leaving = slices.Clone(n.used[name]), slices.Clone(n.leaving[name])
+		if others := n.others[name]; len(others) > 0 {
+			node.Others = make(map[int32]gang.Totals, len(others))
+			for priority, has := range others {
+				node.Others[priority] = slices.Clone(has)
+			}
+		}
 		snapshot.Nodes = append(snapshot.Nodes, node)
 	}
 	ours := make(map[mpi.ID][]GangPod, len(n.ours))
@@ -224,7 +237,7 @@ func (s podStore) add(object any) error {
 	if !ok {
 		return fmt.Errorf("%T is no pod", object)
 	}
-	held := heldPod{node: pod.Spec.NodeName, leaving: pod.DeletionTimestamp != nil}
+	held := heldPod{node: pod.Spec.NodeName, leaving: pod.DeletionTimestamp != nil, priority: ptr.Deref(pod.Spec.Priority, 0)}
 	held.identify(pod)
 	if podstatus.HasEnded(pod) || held.node == "" && held.name == "" {
 		s.drop(pod.UID)
@@ -274,6 +287,7 @@ func (s podStore) Replace(objects []any, _ string) error {
 		clear(s.pods)
 		clear(s.used)
 		clear(s.leaving)
+		clear(s.others)
 		clear(s.ours)
 	}
 	return s.replace("pods", objects, empty, s.add)
@@ -305,6 +319,12 @@ func (n *Nodes) hold(uid types.UID, pod heldPod) {
 	if pod.node != "" && pod.leaving {
 		n.leaving[pod.node] = n.leaving[pod.node].Plus(pod.amounts)
 	}
+	if pod.isOther() {
+		if n.others[pod.node] == nil {
+			n.others[pod.node] = map[int32]gang.Totals{}
+		}
+		n.others[pod.node][pod.priority] = n.others[pod.node][pod.priority].Plus(pod.amounts)
+	}
 	if pod.name != "" {
 		if n.ours[pod.job] == nil {
 			n.ours[pod.job] = map[types.UID]heldPod{}
@@ -325,6 +345,9 @@ func (n *Nodes) drop(uid types.UID) {
 	}
 	if pod.node != "" && pod.leaving {
 		n.leaving[pod.node] = n.leaving[pod.node].Minus(pod.amounts)
+	}
+	if pod.isOther() {
+		n.others[pod.node][pod.priority] = n.others[pod.node][pod.priority].Minus(pod.amounts)
 	}
 	if delete(n.ours[pod.job], uid); len(n.ours[pod.job]) == 0 {
 		delete(n.ours, pod.job)

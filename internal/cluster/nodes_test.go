@@ -128,6 +128,47 @@ func TestNodesFollowWhatChanges(t *testing.T) {
 	knows(t, n, map[string]int64{"b": 1}, nil, []string{"w-2 on b"})
 }
 
+// TestPodsOfNoJobByPriority: the sums of the requests of pods of no job follow them, by priority.
+func TestPodsOfNoJobByPriority(t *testing.T) {
+	t.Parallel()
+	n := NewNodes(&typedcore.CoreV1Client{})
+	of := func(priority int32) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Priority = &priority } }
+	others := func() map[int32]int64 {
+		t.Helper()
+		snapshot, _, known := n.Snapshot(time.Time{})
+		if !known {
+			t.Fatal("nothing is known")
+		}
+		sums := map[int32]int64{}
+		for priority, has := range snapshot.Nodes[0].Others {
+			if cpu := has[n.Resources.Amounts(cpus(1))[0].Resource]; cpu != 0 {
+				sums[priority] = cpu / 1000
+			}
+		}
+		return sums
+	}
+	pods := podStore{n}
+	for i, step := range []struct {
+		do   func() error
+		want map[int32]int64
+	}{
+		{func() error {
+			return errors.Join(nodeStore{n}.Replace([]any{aNode("a", 8)}, ""), pods.Replace([]any{
+				aPod("w-0", "a", of(5)), aPod("x", "a", stranger, of(5)), aPod("y", "a", stranger), aPod("z", "a", stranger), aPod("unbound", "", stranger),
+			}, ""))
+		}, map[int32]int64{0: 2, 5: 1}},
+		{func() error { return pods.Add(aPod("unbound", "a", stranger)) }, map[int32]int64{0: 3, 5: 1}},
+		{func() error { return pods.Update(aPod("y", "a", stranger, of(5))) }, map[int32]int64{0: 2, 5: 2}},
+		{func() error { return errors.Join(pods.Delete(aPod("x", "a", stranger)), pods.Delete(aPod("w-0", "a"))) }, map[int32]int64{0: 2, 5: 1}},
+		{func() error { return pods.Replace([]any{aPod("x", "a", stranger, of(-1))}, "") }, map[int32]int64{-1: 1}},
+	} {
+		err := step.do()
+		if diff := cmp.Diff(step.want, others()); err != nil || diff != "" {
+			t.Errorf("step %d: %v (-want +got):\n%s", i, err, diff)
+		}
+	}
+}
+
 // TestUnboundPodsUseNothing: anybody can create pods with the labels of a job that ask for a node and are never bound.
 func TestUnboundPodsUseNothing(t *testing.T) {
 	t.Parallel()

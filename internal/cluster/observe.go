@@ -30,6 +30,7 @@ type Cluster struct {
 	// clusterQuotas are OpenShift's quotas.
 	clusterQuotas *clusterQuotas
 	encryption    encryptionState
+	priority      defaultPriority
 }
 
 // New returns a Cluster. The cached client must see its own writes (that of a manager with CacheOptions and

@@ -68,7 +68,9 @@ func Clock(job mpi.Job, seen jobstate.Observed, past Past, state jobstate.GangSt
 	// A launcher that runs may do without some that were there since it started, as elastic programs do. It waits for the others.
 	//
 	// A job that never fits waits for other nodes, unless its user bounds how long.
-	endless := state.Never && !job.Gang.TimeoutSet
+	//
+	// The back end ends the turn of a job for which others make room, which is no try.
+	endless := (state.Never || state.Turn) && !job.Gang.TimeoutSet
 	if !state.Waits() || endless || hasOtherClock(job, seen, past, state) || ranAll(seen, past) {
 		return state
 	}

@@ -61,11 +61,21 @@ func TestClock(t *testing.T) {
 		seen    jobstate.Observed
 		backend string
 		wrong   string
-		// free is set if the job's pods were created although they never fit.
-		free bool
-		past gang.Past
-		want jobstate.GangState
+		// free is set if the job's pods were created although they never fit, turn if others are to make room for them.
+		free, turn bool
+		past       gang.Past
+		want       jobstate.GangState
 	}{
+		"half placed during its turn": {
+			job: job, seen: pending(made(time.Hour, time.Hour), made(time.Hour)), past: gang.Past{Since: ago(time.Hour)}, turn: true,
+			want: jobstate.GangState{Placed: 1, Turn: true, Since: ago(time.Hour)},
+		},
+		"half placed during its turn for longer than its user lets it": {
+			job: named, seen: pending(made(time.Hour, time.Hour), made(time.Hour)), past: gang.Past{Since: ago(time.Hour)}, turn: true,
+			want: jobstate.GangState{
+				Placed: 1, Turn: true, Since: ago(time.Hour), Hold: true, Attempts: 1, EvictedAt: mpitest.Now, NextTry: mpitest.Now.Add(30 * time.Second), Again: time.Millisecond,
+			},
+		},
 		"it begins to wait": {job: job, seen: pending(), want: jobstate.GangState{Since: mpitest.Now}},
 		"while no pod has a place it may wait": {
 			job: job, seen: pending(made(24*time.Hour), made(24*time.Hour)), past: gang.Past{Since: ago(24 * time.Hour)},
@@ -189,6 +199,7 @@ func TestClock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			choice := gang.Choice{Backend: cmp.Or(test.backend, gang.PodGroup), Wrong: test.wrong}
 			state := gang.State(choice, test.job, test.seen)
+			state.Turn = test.turn
 			if test.free {
 				state.Free = true
 				gang.Settle(test.job, test.seen, &state)

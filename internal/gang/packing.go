@@ -174,6 +174,8 @@ type Node struct {
 	// Allocatable is what pods can have of it in all. Used is what they have, and Leaving is how much of that those on
 	// their way out have.
 	Allocatable, Used, Leaving Totals
+	// Others is how much of Used pods of no job have, by their priority.
+	Others map[int32]Totals
 }
 
 // takes reports whether pods of a shape may go to the node, whatever is free there. With ever it does not count what may
@@ -256,6 +258,24 @@ func (s *Snapshot) free() space {
 		}
 	}
 	return all
+}
+
+// FitsByPreemption reports whether a request has no room, and would have if all pods of a lower priority that belong to no job were
+// preempted.
+func (s *Snapshot) FitsByPreemption(request Request, priority int32) bool {
+	now := s.fit(s.free(), request, false)
+	defer s.drop(now)
+	free := s.free()
+	for i := range s.Nodes {
+		for other, has := range s.Nodes[i].Others {
+			if other < priority {
+				free[i] = free[i].plus(has)
+			}
+		}
+	}
+	then := s.fit(free, request, false)
+	defer s.drop(then)
+	return !now.ok() && then.ok()
 }
 
 // empty is what would be free if nothing ran.

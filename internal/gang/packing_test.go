@@ -181,6 +181,51 @@ func TestFitCountsPodsAndNodes(t *testing.T) {
 }
 
 // TestWhatMayPassIsNotForEver: a node that is not ready or cordoned counts for what can ever be.
+// TestFitsByPreemption: other pods of a lower priority make room where that is what lacks.
+func TestFitsByPreemption(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	// others has a node whose pods of no job have so many GPUs each, by priority, and those of jobs so many.
+	others := func(jobs int64, gpus map[int32]int64) func(*Node) {
+		return func(n *Node) {
+			used := jobs
+			n.Others = map[int32]Totals{}
+			for priority, count := range gpus {
+				n.Others[priority] = w.resources.Totals(list(count, 0, 1))
+				used += count
+			}
+			n.Used = w.resources.Totals(list(used, 0, 1))
+		}
+	}
+	for name, test := range map[string]struct {
+		nodes   []func(*Node)
+		workers int
+		want    bool
+	}{
+		"it has room as it is":         {[]func(*Node){others(0, map[int32]int64{0: 2})}, 2, false},
+		"one of its nodes":             {[]func(*Node){others(0, nil), others(2, map[int32]int64{0: 2})}, 6, true},
+		"several priorities":           {[]func(*Node){others(0, map[int32]int64{0: 2, 9: 2})}, 4, true},
+		"too little would go":          {[]func(*Node){others(2, map[int32]int64{0: 2})}, 4, false},
+		"they have the same priority":  {[]func(*Node){others(0, map[int32]int64{10: 4})}, 4, false},
+		"they have a higher priority":  {[]func(*Node){others(0, map[int32]int64{0: 1, 11: 3})}, 4, false},
+		"no node is large enough ever": {[]func(*Node){others(0, map[int32]int64{0: 4})}, 5, false},
+		"nothing but jobs":             {[]func(*Node){others(4, nil)}, 1, false},
+	} {
+		w.nodes = nil
+		for _, change := range test.nodes {
+			w.node(4, 1000, change)
+		}
+		nodes := w.snapshot()
+		used := nodes.free()
+		if got := nodes.FitsByPreemption(w.workers(test.workers), 10); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+		if diff := diff(used, nodes.free()); diff != "" {
+			t.Errorf("%s: it changes the snapshot:\n%s", name, diff)
+		}
+	}
+}
+
 func TestWhatMayPassIsNotForEver(t *testing.T) {
 	t.Parallel()
 	w := newWorld().node(4, 0, func(n *Node) { n.Unschedulable = true }).node(4, 0, func(n *Node) {

@@ -22,6 +22,8 @@ type GangState struct {
 	Starting bool
 	// Free is set if the pods were created although they never fit together.
 	Free bool
+	// Turn is set while the pods exist so that others make room for them. The back end ends the turn.
+	Turn bool
 	// WorkersFirst is set if no node can hold a worker: a launcher would only hold a node. It is created when a worker has one.
 	WorkersFirst bool
 	// GaveUp is set where the job was put back too often, and none of its pods is left.

@@ -64,6 +64,10 @@ const (
 	admissionTimeout = time.Minute
 	// probeTimeout is how long a job may have its pods created for an autoscaler before the next one's turn.
 	probeTimeout = 10 * time.Minute
+	// preemptTimeout is the same where the cluster's scheduler is to preempt pods: they have that long to end. preemptPause is when the
+	// same job may have its next turn.
+	preemptTimeout = 2 * time.Minute
+	preemptPause   = 10 * time.Minute
 	// refusalRetry is the time until the API server is asked again about pods that it refused, and answerRetry until it is
 	// asked again after it did not answer.
 	refusalRetry = 15 * time.Second
@@ -146,9 +150,10 @@ type candidate struct {
 	// is kept for those that have no node yet, by pod name.
 	byDefault bool
 	reserved  map[string]string
-	// probe is set while the job's pods exist for an autoscaler to add nodes; probedAt is when that began last.
-	probe    bool
-	probedAt time.Time
+	// probe is set during the job's turn: its pods exist so that an autoscaler adds nodes or, with preempting, so that the cluster's scheduler
+	// preempts other pods. probedAt is when the turn began last.
+	probe, preempting bool
+	probedAt          time.Time
 	// free is set if the job's pods were created although they never fit together, and workersFirst if its launcher has to wait until a
 	// worker has a node. inQueue is set if a queue has admitted the job: it has no pods then, so that it can give back its quota. gated is
 	// set if its pods can only be created all at once.
@@ -596,7 +601,7 @@ func (e *Scheduler) runPass() {
 	decision := gang.Decide(now, snapshot, waits, running, e.usage)
 	e.applyDecision(now, keys, decision)
 	e.estimate(now, keys, snapshot, decision, waits, running)
-	e.letThrough(now, keys, decision, len(snapshot.Nodes) == 0)
+	e.letThrough(now, keys, snapshot, decision, running)
 	rest := restAfter(e.clock.Since(now))
 	e.nextPass, e.nextEntry = e.clock.Now().Add(max(minPassInterval, rest)), e.clock.Now().Add(rest)
 }
@@ -648,12 +653,12 @@ func (e *Scheduler) hasWork() bool {
 //   - Without nodes, all: pods block no others there.
 //   - With an autoscaler, one job at a time, the longest not tried first: it adds nodes for pods that cannot be scheduled, and no
 //     two jobs hold a part of them each.
-//     The same applies to jobs of a higher priority, for which the cluster's scheduler may preempt pods that are no gangs.
+//   - One job at a time also if the cluster's scheduler would make room for it by preempting pods that belong to no job (mayPreempt).
 //   - Without one, the workers of those of which none ever fits and that have not asked to be placed as a whole: the conditions of these
 //     pods show why, and they hold no node. Not those that a queue has admitted, which go back there, and those whose launcher would
 //     be created with them.
-func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, decision gang.Decision, empty bool) {
-	autoscaled := e.autoscaled()
+func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, snapshot *gang.Snapshot, decision gang.Decision, running []gang.Entry) {
+	autoscaled, empty := e.autoscaled(), len(snapshot.Nodes) == 0
 	var tried []*candidate
 	var short []mpi.ID
 	for uid, held := range decision.Held {
@@ -665,7 +670,7 @@ func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, decisio
 		case held.Never && !held.Partly && c.byDefault && !c.inQueue && !c.gated && !autoscaled:
 			e.release(now, keys[uid])
 			c.free, c.workersFirst = true, true
-		case autoscaled && held.Never, isShortage(held.Reason) && (autoscaled || c.byDefault && c.preempts && c.priority > 0):
+		case autoscaled && (held.Never || isShortage(held.Reason)), !autoscaled && isShortage(held.Reason) && len(decision.Admit) == 0 && c.mayPreempt(now, snapshot, running):
 			short = append(short, keys[uid])
 		}
 	}
@@ -682,8 +687,18 @@ func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, decisio
 		return cmp.Or(first.probedAt.Compare(second.probedAt), cmp.Compare(second.priority, first.priority), first.since.Compare(second.since), strings.Compare(a.String(), b.String()))
 	})
 	c := e.jobs[next]
-	c.probe, c.probedAt = true, now
+	c.probe, c.preempting, c.probedAt = true, !autoscaled, now
 	e.release(now, next)
+}
+
+// mayPreempt reports whether the cluster's scheduler may make room for a waiting job that has not asked to be placed as a whole, by
+// preempting pods that belong to no job. While a job of a lower priority runs it may not: the scheduler would take single pods of it.
+func (c *candidate) mayPreempt(now time.Time, snapshot *gang.Snapshot, running []gang.Entry) bool {
+	if !c.byDefault || !c.preempts || !c.probedAt.IsZero() && now.Sub(c.probedAt) < preemptPause {
+		return false
+	}
+	isLower := func(other gang.Entry) bool { return other.Priority < c.priority }
+	return !slices.ContainsFunc(running, isLower) && snapshot.FitsByPreemption(c.request(), c.priority)
 }
 
 // isShortage reports whether a job waits because there is too little room now.
@@ -787,16 +802,20 @@ func (c *candidate) podNames() []string {
 	return all
 }
 
-// updateProbe ends the turn of a job whose pods wait for an autoscaler: all of them have a node, or none came in time.
+// updateProbe ends the turn of a job: all of its pods have a node, or too few got one in time.
 func (c *candidate) updateProbe(now time.Time, bound int) {
+	limit, failed := probeTimeout, "No nodes for all of its pods were added"
+	if c.preempting {
+		limit, failed = preemptTimeout, "The cluster's scheduler did not make room for all of its pods"
+	}
 	switch {
 	case !c.probe:
 	case bound >= c.whole.Least:
 		c.probe = false
-	case now.Sub(c.admitted) > probeTimeout:
+	case now.Sub(c.admitted) > limit:
 		c.requeue()
 		c.admitted, c.evicted, c.evictionReason = now, true, codes.InsufficientCapacity
-		c.evictionMessage = fmt.Sprintf("No nodes for all of its pods were added within %s; it is tried again after other waiting jobs.", probeTimeout)
+		c.evictionMessage = fmt.Sprintf("%s within %s; it is tried again after other waiting jobs.", failed, limit)
 	}
 }
 
@@ -859,7 +878,11 @@ func (c *candidate) gangState(job mpi.Job) *jobstate.GangState {
 		state.Hold, state.Evict, state.Reason, state.Message = true, true, c.evictionReason, c.evictionMessage
 	case c.pending.isEmpty():
 		state.Nodes = maps.Clone(c.assignments)
-		if state.Free, state.WorkersFirst = c.free, c.workersFirst; c.probe {
+		state.Free, state.WorkersFirst, state.Turn = c.free, c.workersFirst, c.probe
+		switch {
+		case c.probe && c.preempting:
+			state.Message = "Its pods are created so that the cluster's scheduler preempts pods of a lower priority."
+		case c.probe:
 			state.Message = "Its pods are created so that the autoscaler adds nodes."
 		}
 	case c.held == nil:

@@ -115,8 +115,14 @@ func TestLetThrough(t *testing.T) {
 		priority  int32
 		probedAt  time.Time
 	}
+	// other is the priority of a pod of no job that has all of the cluster; ours are jobs that run.
+	type pods struct {
+		other int32
+		ours  []gang.Entry
+	}
 	tests := map[string]struct {
 		autoscaled, empty bool
+		running           pods
 		jobs              map[string]waiting
 		want              string
 	}{
@@ -133,20 +139,36 @@ func TestLetThrough(t *testing.T) {
 		"an autoscaler, the next one's turn":         {autoscaled: true, jobs: map[string]waiting{"a": {held: noRoom, probedAt: mpitest.Now}, "b": {held: noRoom}}, want: "[b]"},
 		"an autoscaler, the higher priority":         {autoscaled: true, jobs: map[string]waiting{"a": {held: noRoom}, "b": {held: noRoom, priority: 10}}, want: "[b]"},
 		"an autoscaler, capacity is kept for others": {autoscaled: true, jobs: map[string]waiting{"a": {held: gang.Held{Reason: codes.CapacityReserved}}}, want: "[]"},
-		"a higher priority than other workloads":     {jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10}, "b": {held: noRoom, byDefault: true}}, want: "[a]"},
+		"a higher priority than another pod":         {jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10}, "b": {held: noRoom, byDefault: true}}, want: "[a]"},
+		"the same priority as another pod":           {running: pods{other: 10}, jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10}}, want: "[]"},
+		"a higher priority, and it asks":             {jobs: map[string]waiting{"a": {held: noRoom, priority: 10}}, want: "[]"},
+		"a higher priority than a job":               {running: pods{ours: []gang.Entry{{Priority: 5}}}, jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10}}, want: "[]"},
+		"a job of the same priority":                 {running: pods{ours: []gang.Entry{{Priority: 10}}}, jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10}}, want: "[a]"},
+		"a higher priority, the last turn is over":   {jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10, probedAt: mpitest.Now.Add(-preemptPause + 1)}}, want: "[]"},
+		"a higher priority, after a pause":           {jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10, probedAt: mpitest.Now.Add(-preemptPause)}}, want: "[a]"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			e := &Scheduler{jobs: map[mpi.ID]*candidate{}, refused: map[mpi.ID]refusedJob{}, autoscaled: func() bool { return test.autoscaled }}
+			resources := gang.NewResources()
+			all := resources.Totals(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourcePods: resource.MustParse("9")})
+			snapshot := &gang.Snapshot{At: mpitest.Now, Resources: resources}
+			if !test.empty {
+				snapshot.Nodes = []gang.Node{{Name: "a", Ready: true, Allocatable: all, Used: all, Others: map[int32]gang.Totals{test.running.other: all}}}
+			}
+			shape := resources.ShapeOf(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("400m")}},
+			}}}})
 			decision := gang.Decision{Held: map[types.UID]gang.Held{}}
 			keys := map[types.UID]mpi.ID{}
 			for name, w := range test.jobs {
 				c := waitingJob(e, name, w.byDefault, w.priority, mpitest.Now)
 				c.probedAt, c.inQueue, c.gated = w.probedAt, w.inQueue, w.gated
+				c.whole.Worker, c.whole.Launcher, c.whole.Workers = &shape, &shape, 1
 				decision.Held[c.uid] = w.held
 				keys[c.uid] = mpi.ID{Kind: mpi.KindMPIJob, Namespace: mpitest.Job(1).Namespace, Name: name}
 			}
-			e.letThrough(mpitest.Now, keys, decision, test.empty)
+			e.letThrough(mpitest.Now, keys, snapshot, decision, test.running.ours)
 			var got []string
 			for _, name := range []string{"a", "b"} {
 				c := e.jobs[keys[types.UID(name)]]
@@ -162,7 +184,7 @@ func TestLetThrough(t *testing.T) {
 				t.Errorf("the jobs whose pods are created are %v, want %v", got, test.want)
 			}
 			// While one is tried, no other is.
-			e.letThrough(mpitest.Now, keys, decision, false)
+			e.letThrough(mpitest.Now, keys, snapshot, decision, test.running.ours)
 			tried := 0
 			for _, c := range e.jobs {
 				if c.probe {
@@ -185,6 +207,14 @@ func TestProbe(t *testing.T) {
 	}
 	if c.updateProbe(mpitest.Now.Add(probeTimeout+1), 2); c.probe || !c.evicted || c.evictionReason != codes.InsufficientCapacity {
 		t.Errorf("after the time: %+v", c)
+	}
+	preempting := newCandidate(mpi.Job{UID: "uid"}, mpitest.Now)
+	preempting.whole.Least, preempting.admitted, preempting.probe, preempting.preempting = 3, mpitest.Now, true, true
+	if preempting.updateProbe(mpitest.Now.Add(preemptTimeout), 2); !preempting.probe || preempting.evicted {
+		t.Errorf("while pods that are preempted end: %+v", preempting)
+	}
+	if preempting.updateProbe(mpitest.Now.Add(preemptTimeout+1), 2); preempting.probe || !preempting.evicted || !strings.Contains(preempting.evictionMessage, "did not make room") {
+		t.Errorf("after they had the time to end: %+v", preempting)
 	}
 	placed := newCandidate(mpi.Job{UID: "uid"}, mpitest.Now)
 	placed.whole.Least, placed.admitted, placed.probe = 3, mpitest.Now, true
