@@ -317,6 +317,7 @@ func writeSection(page *strings.Builder, s section, r report.Report) {
 	}
 	if s.suite == "mpijob" {
 		writeSmallJob(page, r)
+		writeRequests(page, r)
 	}
 	for _, g := range s.groups {
 		g.write(page, r)

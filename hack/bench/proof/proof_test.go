@@ -183,6 +183,36 @@ func TestSmallJob(t *testing.T) {
 	}
 }
 
+// TestRequests: each request of a job is in the table with what it is for, also those that are in the records.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	c := report.NewCase("requests/64", "requests", "ours", map[string][]report.Value{"ours": {{Value: 65}}, "mpi-operator": {{Value: 69}}})
+	c.Requests = map[string]map[string]int{"ours": {"create pods": 64, "create networkpolicies": 1}, "mpi-operator": {"create pods": 64, "update mpijobs/status": 5}}
+	page := proof.Page(proof.Records{Reports: map[string]report.Report{"mpijob": {Suite: "mpijob", Cases: []report.Case{c}}}})
+	for _, want := range []string{
+		"| request | ours | mpi-operator | what it is for |", "| `create pods` | 64 | 64 | The workers. |",
+		"| `create networkpolicies` | 1 | 0 | Isolation", "| `update mpijobs/status` | 0 | 5 | The status",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not contain %q: %s", want, page)
+		}
+	}
+	records, err := proof.Load("../../../docs/proof")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range records.Reports["mpijob"].Cases {
+		if c.Name != "requests/64" {
+			continue
+		}
+		for what := range c.Requests["ours"] {
+			if _, table, _ := strings.Cut(proof.Page(records), "| `"+strings.TrimSpace(what)+"` |"); strings.Contains(strings.SplitN(table, "\n", 2)[0], "|  |") {
+				t.Errorf("the page does not say what %q is for", what)
+			}
+		}
+	}
+}
+
 // TestGroups: cases of a group have a table of their own, and what was not measured is said.
 func TestGroups(t *testing.T) {
 	t.Parallel()
