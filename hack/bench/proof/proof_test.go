@@ -197,7 +197,7 @@ func TestRequests(t *testing.T) {
 			t.Errorf("the page does not contain %q: %s", want, page)
 		}
 	}
-	records, err := proof.Load("../../../docs/proof")
+	records, err := proof.Load(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
