@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,8 +13,10 @@ import (
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -196,6 +199,52 @@ func TestEmbeddedPreemption(t *testing.T) {
 	if len(findings) > 0 || report.Status.Scheduling != nil {
 		t.Errorf("it has succeeded and tells of %+v, waits as %+v", findings, report.Status.Scheduling)
 	}
+}
+
+// TestEmbeddedPreemptsOtherPods: the cluster's scheduler preempts a pod that belongs to no job if all pods of a job of a higher priority
+// fit then. If that would not be enough, as with another job of the same priority, the job has no pods and waits.
+func TestEmbeddedPreemptsOtherPods(t *testing.T) {
+	embeddedGangs(t)
+	t.Parallel()
+	const seat = "example.com/seat-embedded-other"
+	seats(t, seat, 2, 2)
+	namespace := newNamespace(t)
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent-" + namespace}, Value: 1000}
+	create(t, class)
+	t.Cleanup(func() { _ = api.Delete(context.Background(), class) })
+	urgent := func(name string) *kubeflow.MPIJob {
+		job := seated(namespace, name, seat, 2, "20")
+		job.Spec.RunPolicy.SchedulingPolicy = nil
+		for _, role := range job.Spec.MPIReplicaSpecs {
+			role.Template.Spec.PriorityClassName = class.Name
+		}
+		return job
+	}
+	other := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "other"}}
+	other.Spec = seated(namespace, "other", seat, 1, "1").Spec.MPIReplicaSpecs[kubeflow.MPIReplicaTypeWorker].Template.Spec
+	other.Spec.Containers[0].Resources.Limits = corev1.ResourceList{seat: resource.MustParse("2")}
+	create(t, other)
+	eventually(t, "the other pod runs", time.Minute, func() error {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil || other.Status.Phase == corev1.PodRunning {
+			return err
+		}
+		return fmt.Errorf("it is %s", other.Status.Phase)
+	})
+	first, second := urgent("first"), urgent("second")
+	create(t, first)
+	placed(t, first, 3)
+	if err := api.Get(t.Context(), client.ObjectKeyFromObject(other), other); err == nil && other.DeletionTimestamp == nil && other.Status.Phase == corev1.PodRunning {
+		t.Errorf("the job has its 3 of 4 seats, and the other pod its 2: %+v", other.Status)
+	}
+	create(t, second)
+	gangWaits(t, second, "3 pods requested, 1 fit")
+	podless(t, second)
+	eventually(t, "both succeed one after the other", 2*time.Minute, func() error {
+		if a, b := placedPods(t, first), len(podsOf(t, second, mpi.RoleWorker)); a == 3 && b > 0 {
+			t.Fatalf("the second has %d workers while the first has all of its pods", b)
+		}
+		return allSucceeded(t, first, second)
+	})
 }
 
 // TestEmbeddedRace: a job whose pods would fit, but cannot all be placed because of rules that the operator does not know, loses its pods
