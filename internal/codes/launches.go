@@ -20,6 +20,28 @@ var (
 		v1alpha1.Remedy{Text: "Remove --host, --hostfile and other host settings from the command and the image.", Action: "mpirun <program>", Rerun: true, Changes: changeCommand},
 		v1alpha1.Remedy{Text: "If the command needs a hostfile, use the job's. Host names must be spelled as there.", Action: "mpirun --hostfile /etc/mpi/hostfile"},
 	)
+	// HostByPlace, RankByPlace, PlaceBeyondHosts, PlaceInvalid and EmptyHostsMissing are for hosts that a file or the command names by their place in
+	// an allocation, such as +n0. They may use option, the place, host, the first host of the job, hostPlaces, the places of its hosts, and missing.
+	HostByPlace = refusedLaunch("its hostfile or --host names a host by its place ({option|+n0}), which needs a batch system. The hosts are {jobHosts}.",
+		v1alpha1.Remedy{Text: "Remove the hostfile from the command: MPI reads the job's hostfile by itself.", Action: "mpirun <program>", Rerun: true, Changes: changeCommand},
+		v1alpha1.Remedy{Text: "Or name the hosts as the job's hostfile does, from the first one on.", Action: "{host|HOST} slots={perWorker}"},
+	)
+	RankByPlace = refusedLaunch("its rankfile names a host by its place ({option|+n0}), which needs a batch system. The job's hosts are {jobHosts}.",
+		v1alpha1.Remedy{Text: "Remove the rankfile. MPI then fills the slots of all workers.", Action: "mpirun <program>", Rerun: true, Changes: changeCommand},
+		v1alpha1.Remedy{Text: "Or name the hosts in it as the job's hostfile does, from the first one on.", Action: "rank 0={host|HOST} slot=0"},
+	)
+	PlaceBeyondHosts = refusedLaunch("its command or rankfile names a host by its place {option|in the job}, and the job has only {hostsText}: {hostPlaces}.",
+		v1alpha1.Remedy{Text: "Remove the option that names hosts (--host, --hostfile or --rankfile). MPI then fills the slots of all workers.", Action: "mpirun <program>", Rerun: true, Changes: changeCommand},
+		v1alpha1.Remedy{Text: "Or correct the place. The first host is +n0.", Action: "mpirun --host +n0 <program>"},
+	)
+	PlaceInvalid = refusedLaunch("{option|a host of its command} is no place of a host: +n and a number is one, counted from 0, and +e stands for empty hosts.",
+		v1alpha1.Remedy{Text: "Remove the option that names hosts (--host or --hostfile). MPI then fills the slots of all workers.", Action: "mpirun <program>", Rerun: true, Changes: changeCommand},
+		v1alpha1.Remedy{Text: "Or correct the place: the job has {hostPlaces}.", Action: "mpirun --host +n0 <program>"},
+	)
+	EmptyHostsMissing = refusedLaunch("its command asks for empty hosts (+e), of which {missing|some} are missing: the job has {hostsText}.",
+		v1alpha1.Remedy{Text: "Remove the option that names hosts (--host or --hostfile). MPI then fills the slots of all workers.", Action: "mpirun <program>", Rerun: true, Changes: changeCommand},
+		v1alpha1.Remedy{Text: "Or ask for fewer: +e:N stands for N hosts that no program of the command uses before.", Action: "mpirun --host +e:1 <program>"},
+	)
 	// BindingConflict may use option, the policy.
 	BindingConflict = refusedLaunch("its mapping gives each rank several cores (PE=N), to which it must be bound, and the binding policy is {option|another one}.",
 		v1alpha1.Remedy{Text: "Bind the ranks to cores. They are not bound by default, since the pods of a node share its cores.", Action: "mpirun --bind-to core --map-by slot:PE=N <program>"},

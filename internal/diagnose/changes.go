@@ -23,6 +23,7 @@ import (
 var (
 	hostOptions      = regexp.MustCompile(`[\s\x00](?:--?(?:hosts?|hostfile|machinefile)|-H|-f)[\s\x00=][^\s\x00]+`)
 	mappingOptions   = regexp.MustCompile(`[\s\x00](?:--?(?:map-by|npernode|ppn|perhost)|-N)[\s\x00=][^\s\x00]+`)
+	placingOptions   = regexp.MustCompile(`[\s\x00](?:--?(?:hosts?|hostfile|machinefile|rankfile)|-H|-f|-rf)[\s\x00=][^\s\x00]+`)
 	rankfileOptions  = regexp.MustCompile(`[\s\x00](?:--?rankfile|-rf)[\s\x00=][^\s\x00]+`)
 	interfaceOptions = regexp.MustCompile(`[\s\x00](?:--?(?:o|prte|pmix)?mca[\s\x00]\w+_tcp_if_(?:in|ex)clude[\s\x00]|--?iface[\s\x00=])[^\s\x00]+`)
 	transportOptions = regexp.MustCompile(`[\s\x00]--?(?:o)?mca[\s\x00](?:pml|btl|mtl|btl_tcp_if_(?:in|ex)clude)[\s\x00][^\s\x00]+`)
@@ -43,6 +44,11 @@ var editedOptions = map[string]edit{
 	codes.Lookup(codes.UnknownHost).Summary:       {hostOptions, ""},
 	codes.MappingConflict.Summary:                 {mappingOptions, ""},
 	codes.RankfileInvalid.Summary:                 {rankfileOptions, ""},
+	codes.RankByPlace.Summary:                     {rankfileOptions, ""},
+	codes.HostByPlace.Summary:                     {hostOptions, ""},
+	codes.PlaceBeyondHosts.Summary:                {placingOptions, ""},
+	codes.PlaceInvalid.Summary:                    {hostOptions, ""},
+	codes.EmptyHostsMissing.Summary:               {hostOptions, ""},
 	codes.InterfaceMissing.Summary:                {interfaceOptions, ""},
 	codes.InterfaceNotSelected.Summary:            {interfaceOptions, ""},
 	codes.ComponentMissing.Summary:                {transportOptions, ""},

@@ -20,6 +20,7 @@ import (
 
 const (
 	tooManyRanks = "There are not enough slots available in the system to satisfy the 16\nslots that were requested by the application:"
+	relativeHost = "A relative host was specified, but no prior allocation has been made.\nThus, there is no way to determine the proper host to be used.\n\nhostfile entry: +n0"
 	unknownHosts = "At least one of the requested hosts is not included in the current allocation.\n\nMissing requested host: node7"
 	noInterface  = "WARNING: An invalid value was given for btl_tcp_if_include.  This\nvalue will be ignored.\n\n  Local host: pi-worker-0\n  Value:      eth7\n  Message:    Unknown interface name\n" +
 		"At least one pair of MPI processes are unable to reach each other for\nMPI communications."
@@ -54,6 +55,9 @@ func TestChangedCommands(t *testing.T) {
 		"hosts after a line's end":    {log: ruler + unknownHosts + ruler, command: shell("mpirun -np 4 \\\n--host node7 \\\ntrain"), want: nil},
 		"hosts on a line":             {log: ruler + unknownHosts + ruler, command: shell("mpirun -np 4 \\\n  --host node7 \\\n  train"), want: shell(`mpirun -np 4 \\\n  \\\n  train`)},
 		"hosts in a file with spaces": {log: ruler + unknownHosts + ruler, command: words("mpirun", "--hostfile", "my hosts", "train"), want: nil},
+		"a rankfile with places":      {log: ruler + relativeHost + ruler, command: words("mpirun", "-n", "2", "--rankfile", "/code/ranks.txt", "pi"), want: words("mpirun", "-n", "2", "pi")},
+		"a hostfile with places":      {log: ruler + relativeHost + ruler, command: words("mpirun", "-n", "2", "--hostfile", "/code/hosts", "pi"), want: words("mpirun", "-n", "2", "pi")},
+		"a place beyond the hosts":    {log: ruler + "Rankfile claimed host +n4 by index that is bigger than number of allocated hosts." + ruler, command: words("mpirun", "-rf", "/code/ranks.txt", "pi"), want: words("mpirun", "pi")},
 		"ranks of a variable":         {log: tooManyRanks, command: shell("mpirun -np 1$N train"), want: nil},
 		"ranks in quotation marks":    {log: tooManyRanks, command: shell("bash -c 'mpirun -np 16' train"), want: nil},
 		"an interface":                {log: noInterface, command: words("mpirun", "--mca", "btl_tcp_if_include", "eth7", "-n", "4", "train"), want: words("mpirun", "-n", "4", "train")},

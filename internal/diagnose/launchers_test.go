@@ -30,6 +30,10 @@ func TestMessagesOfLaunchers(t *testing.T) {
 	line := func(code codes.Code, summary, action, text string, change func(*mpi.Job)) row {
 		return row{code, summary, action, text, change}
 	}
+	const relative = "A relative host was specified, but no prior allocation has been made.\nThus, there is no way to determine the proper host to be used.\n\n"
+	withRankfile := func(j *mpi.Job) {
+		j.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "-n", "2", "--rankfile", "/code/ranks.txt", "pi"}
+	}
 	const endpoint = "[pi-worker-0][[1,1],0][btl_tcp_endpoint.c:625:x] connect() to 10.244.0.9:1024 failed: Connection refused (111)\n"
 	for name, test := range map[string]row{
 		// Open MPI: how ranks ended.
@@ -96,6 +100,14 @@ func TestMessagesOfLaunchers(t *testing.T) {
 
 		// Open MPI: hosts and their files.
 		"hosts":                         message(codes.LaunchRefused, "names node7 that is not in the job's hostfile", "--hostfile", "At least one of the requested hosts is not included in the current allocation.\n\nMissing requested host: node7"),
+		"a place of a hostfile":         message(codes.LaunchRefused, "its hostfile or --host names a host by its place (+n0), which needs a batch system. The hosts are pi-worker-0.pi.ns.svc to pi-worker-3.pi.ns.svc.", "pi-worker-0.pi.ns.svc slots=2", relative+"hostfile entry: +n0\n\nPlease see the orte_hosts man page for further information."),
+		"a place of --host":             message(codes.LaunchRefused, "names a host by its place (+n2)", "mpirun <program>", relative+"   --host: +n2\n\nRe-run this command with \"--help hosts\" for further information."),
+		"a place of a rankfile":         line(codes.LaunchRefused, "its rankfile names a host by its place (+n0)", "rank 0=pi-worker-0.pi.ns.svc slot=0", ruler+relative+"hostfile entry: +n0\n"+ruler+ruler+"An internal error has occurred in ORTE:\n\n[[51856,0],0] FORCE-TERMINATE AT (null):1 - error ../../../../../orte/mca/ras/base/ras_base_allocate.c(247)\n\nThis is something that should be reported to the developers."+ruler, withRankfile),
+		"a place beyond a rankfile's":   message(codes.LaunchRefused, "by its place +n4, and the job has only 4 workers: +n0 to +n3.", "--host +n0", "Rankfile claimed host +n4 by index that is bigger than number of allocated hosts."),
+		"a place beyond the hosts":      message(codes.LaunchRefused, "by its place +n4, and the job has only 4 workers", "", "A relative host was specified, but was not found. The requested host\nwas specified with \"--host\" as:\n\n   Index: 5\n   Syntax given: +n4\n\nRe-run"),
+		"an index beyond the hosts":     message(codes.LaunchRefused, "by its place +n9, and the job has only 4 workers", "", "A relative host was specified, but the index given is beyond the\nnumber of hosts in the current allocation:\n\n   Index: 9\n   #hosts: 4\n\nYou could"),
+		"a place that is none":          message(codes.LaunchRefused, "+3 is no place of a host", "", "A relative host was improperly specified \u2014 the value provided was.\n\n   --host: +3\n\nYou may"),
+		"empty hosts":                   message(codes.LaunchRefused, "empty hosts (+e), of which 2 are missing: the job has 4 workers.", "+e:1", "The requested number of empty hosts was not available - the system was\nshort by 2 hosts.  Please recheck your allocation."),
 		"hosts, version 4":              message(codes.LaunchRefused, "names a host", "", "Some of the requested hosts are not included in the current allocation for the\napplication:\n  ranks"),
 		"hostfile":                      message(codes.HostfileMissing, "hostfile /work/hosts: a line", "", "Open RTE detected a parse error in the hostfile:\n    /work/hosts\nIt occured on line number 1 on token 5."), //nolint:misspell // Open MPI spells it so
 		"rankfile":                      message(codes.LaunchRefused, "rankfile /work/ranks", "", "Open RTE was unable to open the rankfile:\n    /work/ranks\nCheck"),

@@ -221,7 +221,7 @@ func (p *input) refusedEntry(entry codes.Entry, figures map[string]string) codes
 		}
 		return codes.OptionOfOther
 	}
-	return entry
+	return p.placedEntry(entry, figures)
 }
 
 // executedEntry returns the definition for a program that exists and was not executed; entry if it is about something else.
