@@ -13,6 +13,16 @@ import (
 // continue do not count.
 func FirstError(lines []string) *ErrorLine {
 	lines = withoutMargins(withoutHarmless(lines))
+	if rest := withoutIgnored(lines); rest != nil {
+		if found := firstError(rest); found != nil {
+			return found
+		}
+	}
+	return firstError(lines)
+}
+
+// firstError is FirstError for lines without margins, with what Python ignores.
+func firstError(lines []string) *ErrorLine {
 	if found := firstErrorBut(lines, func(message string) bool {
 		return Aftermath.MatchString(message) || mixedLines.MatchString(message) || interruption.MatchString(message) || reportOfOther.MatchString(message)
 	}); found != nil {
@@ -176,6 +186,14 @@ var errorLines = []errorLine{
 	{text: "pure virtual method called", pattern: regexp.MustCompile(`^(?P<error>pure virtual method called)$`)},
 	{text: "terminate called ", pattern: regexp.MustCompile(`(?P<error>terminate called (?:after throwing|without an active|recursively).*)$`)},
 	{text: "libc++abi: terminating", pattern: regexp.MustCompile(`^libc\+\+abi: terminating (?:due to|with) (?P<error>.+)$`)},
+	// glog, Abseil and TensorFlow, whose fatal errors end the program.
+	{text: "] Check failed: ", pattern: regexp.MustCompile(`\] (?P<error>Check failed: .+)$`)},
+	// Programs for CPUs that a node does not have: TensorFlow, the loader of glibc, and Intel's compilers.
+	{text: "was compiled to use ", pattern: regexp.MustCompile(`(?P<error>The \w+ library was compiled to use .+)$`)},
+	{text: "CPU ISA level", pattern: regexp.MustCompile(`(?P<error>\S+: CPU ISA level is lower than required.*)$`)},
+	{text: "Please verify that both the operating system and the processor", pattern: regexp.MustCompile(`^(?P<error>Please verify that both the operating system and the processor support .+)$`)},
+	// Python, of its own start and its interpreter. Signals are no cause.
+	{text: "Fatal Python error: ", pattern: regexp.MustCompile(`^Fatal Python error: (?P<error>.+)$`), but: fatalSignal},
 	// The C libraries: glibc's and musl's.
 	{text: "Assertion ", pattern: regexp.MustCompile("(?P<error>\\S+: .*Assertion [`'].*' failed[.!]?)$")},
 	{text: "Assertion failed: ", pattern: regexp.MustCompile(`^(?P<error>Assertion failed: .+)$`)},
@@ -196,13 +214,26 @@ var errorLines = []errorLine{
 	// Python, of its script.
 	{text: ": can't open file '", pattern: regexp.MustCompile(`^\S*python[\d.]*: (?P<error>can't open file '.+)$`)},
 	{text: "can't find '__main__' module", pattern: regexp.MustCompile(`^\S*python[\d.]*: (?P<error>can't find '__main__' module in '.+')$`)},
+	// Compilers and make.
+	{text: "rror: ", pattern: regexp.MustCompile(`^(?P<error>[^\s:]+:\d+(?::\d+)?: (?:fatal )?error: .+)$`)},
+	{text: ": *** ", pattern: regexp.MustCompile(`^make(?:\[\d+\])?: \*\*\* (?P<error>.+)$`)},
+	// Clients of S3: aws and mc.
+	{text: "An error occurred (", pattern: regexp.MustCompile(`(?P<error>An error occurred \(\w+\) when calling .+)$`)},
+	{text: "Unable to locate credentials", pattern: regexp.MustCompile(`^(?P<error>Unable to locate credentials.*)$`)},
+	{text: " failed: ", pattern: regexp.MustCompile(`^(?P<error>(?:upload|download|copy|move) failed: .+)$`)},
+	{text: "mc: <ERROR> ", pattern: regexp.MustCompile(`^mc: <ERROR> (?P<error>.+)$`)},
+	// Archives and JSON in scripts.
+	{text: ": ", pattern: regexp.MustCompile(`^(?P<error>(?:tar|gzip|gunzip|bzip2|xz|zstd|unzip): .*(?:not in gzip format|unexpected end of file|does not look like a tar archive|cannot find or open|invalid compressed data|[Ff]ile format not recognized|Compressed data is corrupt).*)$`), passing: true},
+	{text: "rror", pattern: regexp.MustCompile(`^(?P<error>jq: (?:parse )?error\b.+)$`), passing: true},
 	// Downloads.
 	{text: "curl: (", pattern: regexp.MustCompile(`^(?P<error>curl: \(\d+\) .+)$`)},
 	{text: "wget: ", pattern: regexp.MustCompile(`^(?P<error>wget: (?:can't connect|download timed out|unable to resolve|bad address|server returned error).*)$`)},
 	// Files.
-	{text: "No such file or directory", pattern: regexp.MustCompile(`^(?P<error>.*\S: No such file or directory.*)$`), but: optionalLibrary, passing: true},
+	{text: "No such file or directory", pattern: regexp.MustCompile(`^(?P<error>.*\S: No such file or directory.*)$`), but: notNeeded, passing: true},
 	{text: "ermission denied", pattern: regexp.MustCompile(`^(?P<error>.*\S: [Pp]ermission denied)$`), passing: true},
 	{text: "No space left on device", pattern: regexp.MustCompile(`^(?P<error>.*No space left on device.*)$`)},
+	// Other errors of the C library, as perror(3) and error(3) write them, and those of shells that cannot start a process.
+	{text: ": ", pattern: regexp.MustCompile(`^(?P<error>(?:[^\s:]+: )+(?:[^:]{1,200}: )?(?:Text file busy|Stale (?:NFS )?file handle|Input/output error|Remote I/O error|Too many open files(?: in system)?|Argument list too long|Cannot allocate memory|Read-only file system|Disk quota exceeded|Device or resource busy|Transport endpoint is not connected|Not a directory|Resource temporarily unavailable|File too large|File name too long|Invalid cross-device link|Operation not permitted))$`), but: shellWarning, passing: true},
 	// Shells, of what cannot be executed.
 	{text: "xec", pattern: regexp.MustCompile(`(?P<error>\S+: (?:cannot execute binary file: )?Exec format error.*)$`)},
 	{text: "cannot execute", pattern: regexp.MustCompile(`(?P<error>\S+: cannot execute.*)$`)},
@@ -220,14 +251,20 @@ var errorLines = []errorLine{
 	{text: "File exists", pattern: regexp.MustCompile(`^(?P<error>.*\S: File exists)$`), passing: true},
 	{text: "taskset: ", pattern: regexp.MustCompile(`^(?P<error>taskset: .*affinity: .+)$`)},
 	// Shells, of a script, which mostly continues after an error.
-	{text: ": ", pattern: regexp.MustCompile(`^` + scriptLine + `(?P<error>.+)$`)},
+	{text: ": ", pattern: regexp.MustCompile(`^` + scriptLine + `(?P<error>.+)$`), but: shellWarning},
 }
 
 // plainError is what most programs write. Fortran begins lines with a blank.
 var plainError = errorLine{text: "", pattern: regexp.MustCompile(`^ ?(?i:fatal error|fatal|error)\b(?: in [^:]+)?: ?(?P<error>\S.*)$`), but: figure}
 
-// optionalLibrary is what Open MPI and TensorFlow report of a library that they try to load and do without.
-var optionalLibrary = regexp.MustCompile(`\(ignored\)$|Could not load dynamic library '`)
+// fatalSignal is a signal that ended Python, as its fault handler reports it.
+var fatalSignal = regexp.MustCompile(`^(?:Segmentation fault|Aborted|Bus error|Illegal instruction|Floating[ -]point exception)$`)
+
+// shellWarning is what bash reports of a locale that the image does not have, and does without.
+var shellWarning = regexp.MustCompile(`\bwarning: setlocale: `)
+
+// notNeeded is what Open MPI, TensorFlow and bash report of a file that they look for and do without.
+var notNeeded = regexp.MustCompile(`\(ignored\)$|Could not load dynamic library '|` + shellWarning.String())
 
 // lastPlain returns the indexes of the last lines that are plain errors, by their tag.
 func lastPlain(lines []string) map[string]int {

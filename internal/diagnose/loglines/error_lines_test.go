@@ -126,6 +126,18 @@ MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD`, message: "KeyEr
 		"no error":                     {log: "error norm 0.1\n0 errors\nstep 4 loss 0.3 errors: 0"},
 		"mkdir of coreutils":           {log: "mkdir: cannot create directory \u2018/tmp/run-17\u2019: File exists\nmpi-agent: Rank 2 (sh) ended with code 1.", message: "mkdir: cannot create directory \u2018/tmp/run-17\u2019: File exists"},
 		"mkdir, and an error after it": {log: "mkdir: cannot create directory \u2018/tmp/a\u2019: File exists\nsolve: error: no mesh", message: "solve: error: no mesh"},
+		"glog":                         {log: "F1130 01:00:00.000000    12 mesh.cc:42] Check failed: n > 0 (0 vs. 0) no cells", message: "Check failed: n > 0 (0 vs. 0) no cells"},
+		"a compiler":                   {log: "mpicc -o solve solve.c\nsolve.c:12:5: error: unknown type name 'MPI_Com'\nmake: *** [Makefile:3: solve] Error 1", message: "solve.c:12:5: error: unknown type name 'MPI_Com'"},
+		"make":                         {log: "make[1]: *** No rule to make target 'solve'.  Stop.", message: "No rule to make target 'solve'.  Stop."},
+		"Python's own":                 {log: "Fatal Python error: _PyInterpreterState_Get: no current thread", message: "_PyInterpreterState_Get: no current thread"},
+		"a signal of Python":           {log: "Fatal Python error: Segmentation fault\n\nCurrent thread 0x1 (most recent call first):"},
+		"a client of S3":               {log: "\nUnable to locate credentials. You can configure credentials by running \"aws configure\".", message: "Unable to locate credentials. You can configure credentials by running \"aws configure\"."},
+		"an archive":                   {log: "gzip: stdin: not in gzip format\ntar: Child returned status 1", message: "gzip: stdin: not in gzip format"},
+		"perror":                       {log: "cat: /data/part-3.csv: Stale file handle", message: "cat: /data/part-3.csv: Stale file handle"},
+		"a shell that cannot fork":     {log: "step 1\nrun.sh: fork: retry: Resource temporarily unavailable", message: "run.sh: fork: retry: Resource temporarily unavailable"},
+		"a locale that is missing":     {log: "bash: warning: setlocale: LC_ALL: cannot change locale (en_US.UTF-8): No such file or directory\n/scripts/run.sh: line 1: warning: setlocale: LC_ALL: cannot change locale (de_DE.UTF-8)\nstep 1"},
+		"YAML":                         {log: "Traceback (most recent call last):\n  File \"/code/a.py\", line 3, in <module>\n    raise ParserError(\"while parsing\")\nyaml.parser.ParserError: while parsing a flow sequence\n  in \"<unicode string>\", line 1, column 4:\n    a: [1, 2\n       ^\nexpected ',' or ']', but got '<stream end>'\n  in \"<unicode string>\", line 2, column 1:\n    \n    ^\nstep 2", message: "yaml.parser.ParserError: while parsing a flow sequence in \"<unicode string>\", line 1, column 4 expected ',' or ']', but got '<stream end>' in \"<unicode string>\", line 2, column 1"},
+		"an error stack of mpi4py":     {log: "[1,1]<stderr>:Traceback (most recent call last):\n[1,1]<stderr>:  File \"/code/a.py\", line 3, in <module>\n[1,1]<stderr>:mpi4py.MPI.Exception: Message truncated, error stack:\n[1,1]<stderr>:internal_Recv(127)......: MPI_Recv(buf=0x7f) failed\n[1,1]<stderr>:MPIDIG_recv(81)........: Message from rank 0 and tag 5 truncated; 8 bytes received but buffer size is 4\n[1,1]<stderr>:step 2", message: "mpi4py.MPI.Exception: Message truncated, error stack: Message from rank 0 and tag 5 truncated; 8 bytes received but buffer size is 4", rank: "1"},
 		"taskset":                      {log: "taskset: failed to set pid 97's affinity: Invalid argument", message: "taskset: failed to set pid 97's affinity: Invalid argument"},
 	}
 	for name, test := range tests {

@@ -2,6 +2,7 @@ package loglines
 
 import (
 	"regexp"
+	"slices"
 )
 
 // LauncherText returns the text of MPI, or its launcher, about a failure; nil if there is none. Hydra does not know why a rank ended: its
@@ -68,4 +69,12 @@ func TimeLimit(lines []string) (line, limit string) {
 		return line, limit
 	}
 	return "", ""
+}
+
+// refusesRecursion is what Open MPI's launcher prints when a rank starts it (orterun.c, prun.c).
+var refusesRecursion = regexp.MustCompile(`^\w+ does not support recursive calls`)
+
+// RefusesRecursion reports whether Open MPI's launcher refused to start because a rank called it.
+func RefusesRecursion(lines []string) bool {
+	return slices.ContainsFunc(lines, func(line string) bool { return refusesRecursion.MatchString(line[len(RankTag.FindString(line)):]) })
 }

@@ -72,13 +72,16 @@ func exceptionAt(lines []string, at int) *ErrorLine {
 func exceptionGoesOn(lines []string, at int, tag, message string) string {
 	const most = 3
 	text, between, next := "", " ", lines[at+1:]
+	if known := knownEnd(message, ofTag(next, tag)); known != "" {
+		return known
+	}
 	if indented := continued(message, next); indented != "" {
 		return indented
 	}
 	wanted := 1
 	if notValid.MatchString(message) {
 		wanted, between = 2, ": "
-	} else if !strings.HasSuffix(message, ":") || !isIndented(lines, at-1, tag) {
+	} else if !withoutSections.MatchString(message) && !strings.HasSuffix(message, ":") || !isIndented(lines, at-1, tag) {
 		return ""
 	}
 	for _, line := range next[:min(most, len(next))] {
@@ -104,6 +107,50 @@ func isIndented(lines []string, at int, tag string) bool {
 	}
 	text, same := textOf(lines[at], tag)
 	return same && strings.HasPrefix(text, " ")
+}
+
+// ofTag returns the texts of the next lines with a tag.
+func ofTag(lines []string, tag string) (texts []string) {
+	const most = 12
+	for _, line := range lines[:min(most, len(lines))] {
+		if text, same := textOf(line, tag); same {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+var (
+	// yamlError is an error of PyYAML and ruamel.yaml, yamlMark the line after each part of its message with the place in the file (yaml/error.py), and
+	// yamlExcerpt a line of the file.
+	yamlError   = regexp.MustCompile(`^(?:ruamel\.)?yaml\.\w+\.\w+Error: `)
+	yamlMark    = regexp.MustCompile(`^ +in "[^"]*", line \d+, column \d+:?$`)
+	yamlExcerpt = regexp.MustCompile(`^ {4}`)
+	// withoutSections is an error of configparser, before the line that names the file.
+	withoutSections = regexp.MustCompile(`MissingSectionHeaderError: File contains no section headers\.$`)
+)
+
+// knownEnd returns the text with which messages go on that have a form of their own, after a blank: the places of YAML, and the cause in the error stack
+// of MPICH; "" for others.
+func knownEnd(message string, next []string) (text string) {
+	switch {
+	case strings.HasSuffix(message, "error stack:"):
+		if cause := lastOf(next, stackLine); cause != "" {
+			return " " + cause
+		}
+	case yamlError.MatchString(message):
+		for i, line := range next {
+			isMark := yamlMark.MatchString(line)
+			if yamlExcerpt.MatchString(line) && !isMark {
+				continue
+			}
+			if !isMark && (i+1 >= len(next) || !yamlMark.MatchString(next[i+1])) {
+				break
+			}
+			text += " " + strings.TrimSuffix(strings.TrimSpace(line), ":")
+		}
+	}
+	return text
 }
 
 // notValid is what pydantic reports, before the field and its error (pydantic-core/src/errors/validation_exception.rs).
@@ -211,6 +258,60 @@ func isHandled(lines []string, at int, skip func(message string) bool) bool {
 		}
 	}
 	return false
+}
+
+// ignoredBegins is the first line about an exception that Python cannot pass on and ignores, such as one of a destructor (PyErr_FormatUnraisable). That of
+// a thread ends it.
+var ignoredBegins = regexp.MustCompile(`^Exception ignored (?:in|on|while|from)\b`)
+
+// withoutIgnored returns lines in which those about exceptions that Python ignores are empty, and those about exceptions in threads of libraries and at
+// its end; nil if there are none.
+func withoutIgnored(lines []string) (rest []string) {
+	for i, line := range lines {
+		if !strings.Contains(line, "Exception ") {
+			continue
+		}
+		tag := RankTag.FindString(line)
+		end := endOfIgnored(lines, i, tag)
+		if end >= 0 && rest == nil {
+			rest = slices.Clone(lines)
+		}
+		for at := i; at <= end; at++ {
+			if _, same := textOf(lines[at], tag); same {
+				rest[at] = tag
+			}
+		}
+	}
+	return rest
+}
+
+// endOfIgnored returns the index of the exception about which the text begins at an index, if it is ignored; -1 otherwise.
+func endOfIgnored(lines []string, at int, tag string) int {
+	text, _ := textOf(lines[at], tag)
+	thread := threadBegins.FindStringSubmatch(text)
+	if thread == nil && (!ignoredBegins.MatchString(text) || threadFunction.MatchString(text)) || !isTitle(nextText(lines, at, tag)) {
+		return -1
+	}
+	title := at + 1
+	for ; title < len(lines); title++ {
+		if own, same := textOf(lines[title], tag); same && isTitle(own) {
+			break
+		}
+	}
+	end := exceptionAfter(lines, title)
+	if thread != nil && end >= 0 && !atShutdown.MatchString(thread[1]) && hasOwnFrame(lines[title:end], tag) {
+		return -1
+	}
+	return end
+}
+
+// hasOwnFrame reports whether lines of a traceback have a call in a file of the program.
+func hasOwnFrame(lines []string, tag string) bool {
+	return slices.ContainsFunc(lines, func(line string) bool {
+		text, same := textOf(line, tag)
+		found := frameLine.FindStringSubmatch(text)
+		return same && found != nil && !agentapi.IsLibraryFile(found[1])
+	})
 }
 
 // rankOf returns the rank in the tag of a line; "" if it has none.
@@ -356,6 +457,3 @@ func ThreadFailed(lines []string) bool {
 	}
 	return false
 }
-
-// threadBegins is the first line about an exception in a thread.
-var threadBegins = regexp.MustCompile(`^Exception in thread .+:$`)
