@@ -47,6 +47,27 @@ var (
 	}
 )
 
+// PartEnded is the definition of RankFailed for an exception that ended a part of a program, which then went on and succeeded. It may use part, such as
+// "thread writer", errorText, placeText, rankText and times, how often that happened. NoticeThread, NoticeTask and NoticeProcess are its last remedies.
+var (
+	PartEnded = Entry{
+		Code: RankFailed, Phase: v1alpha1.PhaseSucceeded, Severity: v1alpha1.SeverityWarning,
+		Summary: "An exception ended {part}{rankText}{errorText}{placeText}. The program went on without it, and ended with exit code 0, so that the job succeeded.{times}",
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Check whether the results are complete: what {part} had to do after this exception is missing."},
+		},
+	}
+	NoticeThread = []v1alpha1.Remedy{
+		{Text: "Let the program fail with its thread: an exception ends only the thread in which it is raised. A future passes it on to the thread that asks for its result.", Action: "ThreadPoolExecutor().submit(...).result()"},
+	}
+	NoticeTask = []v1alpha1.Remedy{
+		{Text: "Let the program fail with its task: await each task that it creates, or use a group, which passes exceptions on.", Action: "async with asyncio.TaskGroup() as group:"},
+	}
+	NoticeProcess = []v1alpha1.Remedy{
+		{Text: "Let the program fail with its child process: look at its exit code when it has ended, or use ProcessPoolExecutor, which raises the errors of its processes.", Action: "process.join(); process.exitcode"},
+	}
+)
+
 // KilledWithoutLimit is the definition of Killed for a rank of a pod whose memory is not limited.
 var KilledWithoutLimit = Entry{
 	Code: Killed, Phase: v1alpha1.PhaseRunning, Strength: Consequence, Traits: FollowsPodLoss | EndsRank,

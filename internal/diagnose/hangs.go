@@ -102,7 +102,7 @@ func stalled(p *input) []Finding {
 func (p *input) awaited(code codes.Code, text string, launcher facts.Pod, figures map[string]string) (as codes.Code, words []string) {
 	switch code {
 	case codes.RankGone:
-		words = p.words(figures)
+		words = p.wordsOfGone(launcher, figures)
 		p.nameGone(text, launcher.Log.Lines, figures)
 		if call := p.failedUnanswered(launcher.Log.Lines, figures); call != "" {
 			code = codes.NoAnswer
@@ -460,8 +460,8 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 			// Python's interpreter is still there when its program has ended: MPI waits for the other ranks.
 			code = codes.RankGone
 			figures["message"] = fmt.Sprintf("all %s wait since %s", waiting[1], waiting[2])
-		case loglines.ThreadFailed(lines):
-			code, figures["thread"], figures["rankWho"] = codes.RankGone, "yes", aThread
+		case threadFailed(text, lines):
+			code, figures["thread"], figures["rankWho"] = codes.RankGone, "yes", threadName(lines)
 			figures["message"] = fmt.Sprintf("all %s wait since %s", waiting[1], waiting[2])
 		}
 	} else if idle := allIdle.FindStringSubmatch(text); idle != nil {
@@ -470,8 +470,8 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 		if strings.Contains(idle[3], " waits for ") {
 			figures["reason"] = "It may be on purpose."
 		}
-		if loglines.ThreadFailed(lines) {
-			code, figures["thread"], figures["rankWho"] = codes.RankGone, "yes", aThread
+		if threadFailed(text, lines) {
+			code, figures["thread"], figures["rankWho"] = codes.RankGone, "yes", threadName(lines)
 			figures["message"] = fmt.Sprintf("%s idle since %s", idle[1], idle[2])
 		}
 	} else if few := waitForFew.FindStringSubmatch(text); few != nil {
@@ -499,8 +499,45 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 	return code, figures
 }
 
-// aThread is who failed if the main program of its rank goes on.
-const aThread = "A thread of the program"
+// threadFailed reports whether a thread of the program has failed whose rank goes on: its exception is the first error of the log, or a rank waits at a line
+// that can wait for a thread.
+func threadFailed(text string, lines []string) bool {
+	return loglines.ThreadFailed(lines) || failedThread(lines) != nil && len(waitForChildren(text, lines)) > 0
+}
+
+// failedThread returns the exception of a thread that the first error of a log is, or else of the first thread that failed; nil if none did.
+func failedThread(lines []string) (found *loglines.Aside) {
+	words := loglines.FirstError(lines)
+	for _, aside := range loglines.Asides(lines) {
+		if aside.Part != loglines.Thread {
+			continue
+		}
+		if words != nil && words.Line == aside.Line {
+			return &aside
+		}
+		if found == nil {
+			found = &aside
+		}
+	}
+	return found
+}
+
+// threadName names the thread that failed as the beginning of a sentence.
+func threadName(lines []string) string {
+	if found := failedThread(lines); found != nil {
+		return "Thread " + quotedText(found.Name) + " of the program"
+	}
+	return "A thread of the program"
+}
+
+// wordsOfGone is words for what has ended while the job goes on: the exception of a thread may not be the first error of the log.
+func (p *input) wordsOfGone(launcher facts.Pod, figures map[string]string) []string {
+	lines := launcher.Log.Lines
+	if found := failedThread(lines); figures["thread"] != "" && found != nil && !loglines.ThreadFailed(lines) {
+		return p.addError(launcher, found.ErrorLine, figures)
+	}
+	return p.words(figures)
+}
 
 // mayHaveRaised reports whether a log has an exception that can be that of a rank for which the others wait: no stack shows what the ranks do, or the
 // program of one has ended and no other does something else than to wait for it. Programs handle exceptions and go on.

@@ -1116,6 +1116,9 @@ func TestTime(t *testing.T) {
 			`  File "mpi4py/MPI/Comm.pyx", line 1931, in mpi4py.MPI.Intracomm.Spawn`, "mpi4py.MPI.Exception: MPI_ERR_SPAWN: could not spawn processes",
 			"mpi-agent: no progress: the only rank is idle, since 03:11:04 UTC; blocked: 0",
 			"mpi-agent: stack of rank 0: <module> (/app/sweep.py:10) | for lr, score in pool.map(evaluate, [0.01 * i for i in range(1, 40)]):")},
+		"ranks-idle-after-a-thread-failed": {codes.RankGone, hanging(strings.Split(strings.TrimSpace(retried+threadEnded)+`
+mpi-agent: no progress: all 2 ranks are idle, since 03:11:04 UTC; sleeping: 0, 1
+mpi-agent: stack of ranks 0, 1: <module> (/code/train.py:30) | done.get()`, "\n")...)},
 		"ranks-idle-after-an-exception": {codes.RanksIdle, hanging("Traceback (most recent call last):", `  File "/app/train.py", line 7, in <module>`, "ConnectionError: no answer", "retried",
 			"mpi-agent: no progress: all 2 ranks are idle, since 03:11:04 UTC; sleeping: 0, 1")},
 		"rank-gone": {codes.RankGone, hanging("mpi-agent: no progress: Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC")},

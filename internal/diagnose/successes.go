@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/diagnose/loglines"
@@ -11,9 +12,9 @@ import (
 )
 
 // againstExitCode reports the first sign that a job did not do its work although its command ended with 0: what ended its ranks, a rank that
-// failed, one that gave up, and an exception that the program has logged.
+// failed, one that gave up, an exception that the program has logged, and one that ended a part of it.
 func againstExitCode(p *input) []Finding {
-	for _, check := range []check{pipeClosed, unnoticed, abortedWithZero, exceptionLast} {
+	for _, check := range []check{pipeClosed, unnoticed, abortedWithZero, exceptionLast, partEnded} {
 		if found := check(p); len(found) > 0 {
 			return found
 		}
@@ -74,4 +75,47 @@ func exceptionLast(p *input) []Finding {
 		entry.Remedies = slices.Concat(entry.Remedies[:1], p.ownError(codes.Lookup(codes.ApplicationFailed), figures).Remedies[:1], entry.Remedies[1:])
 	}
 	return []Finding{p.findAs(entry, []facts.Pod{*launcher}, figures, evidence...)}
+}
+
+// partEnded reports a thread, a task or a child process of the program that an exception has ended, without which the program went on.
+func partEnded(p *input) []Finding {
+	launcher := p.Launcher()
+	if launcher == nil {
+		return nil
+	}
+	asides := loglines.Asides(launcher.Log.Lines)
+	if len(asides) == 0 {
+		return nil
+	}
+	found := asides[0]
+	figures := p.figures([]facts.Pod{*launcher})
+	figures["rank"] = found.Rank
+	evidence := p.addError(*launcher, found.ErrorLine, figures)
+	entry := codes.PartEnded
+	entry.Remedies = slices.Concat(entry.Remedies, howToFail[found.Part])
+	figures["part"] = partText(found)
+	if found.Rank != "" {
+		figures["rankText"] = " in rank " + found.Rank
+	}
+	if found.Times > 1 {
+		figures["times"] = fmt.Sprintf(" The log shows this %d times.", found.Times)
+	}
+	if codes.OwnErrorOf(figures["wholeError"]) != nil {
+		entry.Remedies = slices.Concat(p.ownError(codes.Lookup(codes.ApplicationFailed), figures).Remedies[:1], entry.Remedies)
+	}
+	return []Finding{p.findAs(entry, []facts.Pod{*launcher}, figures, evidence...)}
+}
+
+// howToFail are the last remedies for a part of a program that has failed: how the program notices it.
+var howToFail = map[loglines.Part][]v1alpha1.Remedy{
+	loglines.Thread: codes.NoticeThread, loglines.Task: codes.NoticeTask, loglines.Process: codes.NoticeProcess,
+}
+
+// partText names a part of a program, such as "thread checkpoint-writer".
+func partText(of loglines.Aside) string {
+	what := map[loglines.Part]string{loglines.Thread: "thread", loglines.Task: "task", loglines.Process: "child process"}[of.Part]
+	if of.Name == "" {
+		return "a " + what + " of the program"
+	}
+	return what + " " + quotedText(of.Name)
 }

@@ -22,6 +22,74 @@ Traceback (most recent call last):
 FileNotFoundError: [Errno 2] No such file or directory: '/data/results/model.bin'
 `
 
+// threadEnded is what two ranks print at the same time of a thread that an exception ends.
+const threadEnded = `Exception in thread checkpoint-writer:
+Traceback (most recent call last):
+  File "/usr/lib/python3.11/threading.py", line 1038, in _bootstrap_inner
+    self.run()
+Exception in thread checkpoint-writer:
+Traceback (most recent call last):
+  File "/usr/lib/python3.11/threading.py", line 1038, in _bootstrap_inner
+    self.run()
+  File "/usr/lib/python3.11/threading.py", line 975, in run
+    self._target(*self._args, **self._kwargs)
+  File "/code/train.py", line 14, in writer
+    json.dump(state, f)
+  File "/usr/lib/python3.11/json/__init__.py", line 179, in dump
+    for chunk in iterable:
+  File "/usr/lib/python3.11/json/encoder.py", line 439, in _iterencode
+    o = _default(o)
+        ^^^^^^^^^^^
+  File "/usr/lib/python3.11/json/encoder.py", line 180, in default
+    raise TypeError(f'Object of type {o.__class__.__name__} '
+TypeError: Object of type set is not JSON serializable
+  File "/usr/lib/python3.11/threading.py", line 975, in run
+    self._target(*self._args, **self._kwargs)
+  File "/code/train.py", line 14, in writer
+    json.dump(state, f)
+  File "/usr/lib/python3.11/json/encoder.py", line 180, in default
+    raise TypeError(f'Object of type {o.__class__.__name__} '
+TypeError: Object of type set is not JSON serializable
+training finished
+`
+
+// taskEnded is what asyncio prints of a task of which nothing asked for the result.
+const taskEnded = `epoch 1
+Task exception was never retrieved
+future: <Task finished name='Task-2' coro=<upload() done, defined at /code/serve.py:6> exception=ConnectionError('closed by the server')>
+Traceback (most recent call last):
+  File "/code/serve.py", line 8, in upload
+    raise ConnectionError("closed by the server")
+ConnectionError: closed by the server
+epoch 2
+`
+
+// childEnded is what multiprocessing prints of a process that an exception ends.
+const childEnded = `[1,1]<stderr>:Process ForkProcess-1:
+[1,1]<stderr>:Traceback (most recent call last):
+[1,1]<stderr>:  File "/usr/lib/python3.11/multiprocessing/process.py", line 314, in _bootstrap
+[1,1]<stderr>:    self.run()
+[1,1]<stderr>:  File "/usr/lib/python3.11/multiprocessing/process.py", line 108, in run
+[1,1]<stderr>:    self._target(*self._args, **self._kwargs)
+[1,1]<stderr>:  File "/code/load.py", line 5, in fetch
+[1,1]<stderr>:    rows = int(text)
+[1,1]<stderr>:           ^^^^^^^^^
+[1,1]<stderr>:ValueError: invalid literal for int() with base 10: 'n/a'
+[1,0]<stdout>:done
+`
+
+// retried are tracebacks that a program prints and handles.
+const retried = `Traceback (most recent call last):
+  File "/code/fetch.py", line 14, in <module>
+    data = fetch(attempt)
+           ^^^^^^^^^^^^^^
+  File "/code/fetch.py", line 9, in fetch
+    raise ConnectionResetError(104, "Connection reset by peer")
+ConnectionResetError: [Errno 104] Connection reset by peer
+ERROR: rank 0: attempt 1 failed, retrying
+all data read, total 30
+`
+
 // reportedSuccess is a job that succeeded, with its launcher's log and command.
 func reportedSuccess(log string, command ...string) scene {
 	return running(2).with(succeededLauncher, func(s *scene) {
@@ -59,10 +127,18 @@ NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.
 		"exception-logged-last-tags": {codes.RankFailed, reportedSuccess("[1,0]<stdout>:done\n[1,1]<stderr>:Traceback (most recent call last):\n[1,1]<stderr>:  File \"/app/a.py\", line 3, in <module>\n[1,1]<stderr>:    main()\n[1,1]<stderr>:ValueError: no rows\nmpi-agent: all ranks ended", "mpirun", "train")},
 		"exception-logged-by-ranks":  {codes.RankFailed, reportedSuccess("done\nTraceback (most recent call last):\nTraceback (most recent call last):\n  File \"/app/a.py\", line 3, in <module>\n  File \"/app/a.py\", line 3, in <module>\nValueError: no rows\nValueError: no rows", "mpirun", "train")},
 	})
+	check(t, map[string]expect{
+		"thread-ended":        {codes.RankFailed, reportedSuccess(threadEnded, "mpirun", "train")},
+		"task-ended":          {codes.RankFailed, reportedSuccess(taskEnded, "mpirun", "serve")},
+		"child-process-ended": {codes.RankFailed, reportedSuccess(childEnded, "mpirun", "load")},
+	})
 	for name, log := range map[string]string{
+		"tracebacks of retries":       retried,
+		"a thread at Python's end":    "saved\nException in thread Thread-1 (most likely raised during interpreter shutdown):\nTraceback (most recent call last):\n  File \"/app/a.py\", line 3, in run\n    x()\nConnectionError: closed\nsaved again",
+		"a thread of Java":            "Exception in thread \"main\" java.lang.IllegalStateException: closed\n\tat Main.main(Main.java:3)\nsaved",
 		"another line follows":        loggedTraceback + "continuing with the next file",
 		"what Python ignores":         "saved\nException ignored in: <function Pool.__del__ at 0x7f>\nTraceback (most recent call last):\n  File \"/usr/lib/python3.11/a.py\", line 3, in __del__\n    x()\nTypeError: 'NoneType' object is not callable",
-		"a thread":                    "saved\nException in thread Thread-1:\nTraceback (most recent call last):\n  File \"/app/a.py\", line 3, in run\n    x()\nConnectionError: closed",
+		"a thread of a library":       "saved\nException in thread Thread-1:\nTraceback (most recent call last):\n  File \"/usr/lib/python3/dist-packages/tqdm/_monitor.py\", line 3, in run\n    x()\nConnectionError: closed",
 		"a message without traceback": "ValueError: expected in this test",
 		"an abort with a code":        "MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD\nwith errorcode 3.",
 		"a figure":                    "MeanSquaredError: 0.01",
