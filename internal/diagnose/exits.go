@@ -70,7 +70,7 @@ func (p *input) rankEnd() *Finding {
 	}
 	figures := map[string]string{"rank": fmt.Sprint(first.Rank), "rankText": " in " + rankName(*first)}
 	code := cmp.Or(facts.CodeOfSignal(first.Signal), facts.CodeOfCrash(first.ExitCode))
-	if code == "" {
+	if code == "" || code == codes.SegmentationFault && p.LaunchedInRank() {
 		code = codes.ApplicationFailed
 		if first.ExitCode > 0 {
 			figures["codeText"] = exitText(first.ExitCode)
@@ -206,6 +206,8 @@ func (p *input) exitEntry(pod facts.Pod, figures map[string]string) codes.Entry 
 		return codes.Lookup(codes.ProgramMissing)
 	case exit == 255 && pod.Role == mpi.RoleLauncher && !p.Job.UsesAgent():
 		return codes.Lookup(codes.SSHFailed)
+	case facts.CodeOfSignal(exit-128) == codes.SegmentationFault && p.LaunchedInRank():
+		return codes.Lookup(codes.ApplicationFailed)
 	case facts.CodeOfSignal(exit-128) != "" && !facts.OwnCode(pod, exit):
 		return codes.Lookup(facts.CodeOfSignal(exit - 128))
 	}
@@ -238,15 +240,29 @@ func (p *input) launcherSaid(entry codes.Entry, pod facts.Pod, figures map[strin
 // notFoundIn returns the program that a shell did not find, by the last line of a log that names one; "" if none does.
 func notFoundIn(lines []string) string {
 	for _, line := range slices.Backward(lines) {
-		if found := shellNotFound.FindStringSubmatch(line); found != nil {
-			return found[1]
+		if program := notFoundAt(line); program != "" {
+			return program
 		}
 	}
 	return ""
 }
 
-// shellNotFound is what shells print of a program that they do not find, in a script or a command: dash, busybox, bash and zsh.
-var shellNotFound = regexp.MustCompile(`(?:(?:ba|da|a|k|z)?sh: (?:-c: )?(?:line )?(?:\d+: )?|[^\s:]*/[^\s:]+: (?:line )?\d+: |[^\s:]+: line \d+: )([^\s:]+): (?:command )?not found`)
+// shellNotFound is what shells print of a program that they do not find, in a script or a command: dash, busybox, bash and zsh. starterNotFound is what
+// programs print that start others: coreutils, busybox, util-linux and numactl.
+var (
+	shellNotFound   = regexp.MustCompile(`(?:(?:ba|da|a|k|z)?sh: (?:-c: )?(?:line )?(?:\d+: )?|[^\s:]*/[^\s:]+: (?:line )?\d+: |[^\s:]+: line \d+: )(?:exec: )?([^\s:]+): (?:command )?not found`)
+	starterNotFound = regexp.MustCompile("\\b(?:env|nice|nohup|timeout|stdbuf|taskset|setsid|chrt|ionice|numactl): (?:can't execute |failed to (?:run command|execute) |execution of )?['`\\x{2018}]?([\\w.+/-]+)['\\x{2019}]?: No such file or directory$")
+)
+
+// notFoundAt returns the program that a line of a log reports as not found; "" if it reports none.
+func notFoundAt(line string) string {
+	for _, form := range []*regexp.Regexp{shellNotFound, starterNotFound} {
+		if found := form.FindStringSubmatch(line); found != nil {
+			return found[1]
+		}
+	}
+	return ""
+}
 
 // outsideMPI returns the definition for a launcher whose command failed, by whether MPI ran meanwhile, and what the launcher's agent
 // observed, or "".

@@ -121,8 +121,8 @@ func (p *input) missingAfterModules(figures map[string]string) (line []string) {
 	}
 	for _, pod := range p.Pods {
 		for _, text := range slices.Backward(pod.Log.Lines) {
-			if found := shellNotFound.FindStringSubmatch(text); found != nil && !moduleCommands[found[1]] {
-				figures["program"] = found[1]
+			if program := notFoundAt(text); program != "" && !moduleCommands[program] {
+				figures["program"] = program
 				return []string{facts.LogLine(pod, text)}
 			}
 		}

@@ -173,7 +173,7 @@ func ownError(pod facts.Pod, rank string, first *agentapi.RankEnd) *loglines.Err
 // errorIn returns the error line of a program in lines, as ownError.
 func errorIn(lines []string, first *agentapi.RankEnd) *loglines.ErrorLine {
 	found := loglines.FirstError(lines)
-	if found != nil && first != nil && endedByItself(*first) && shellNotFound.MatchString(found.Line) {
+	if found != nil && first != nil && endedByItself(*first) && notFoundAt(found.Line) != "" {
 		// The script that started the rank wrote it, and continued.
 		found = nil
 	}

@@ -49,7 +49,7 @@ func (p *input) hasNCCLCause(s facts.Sign) bool {
 // shell crashed or ended with an error; or the rank, or the launcher if no rank failed, ended with another code than that of a missing program,
 // and the log has another error.
 func (p *input) continuedAfter(s facts.Sign) bool {
-	if s.Code != codes.ProgramMissing || !shellNotFound.MatchString(s.Line) {
+	if s.Code != codes.ProgramMissing || notFoundAt(s.Line) == "" {
 		return false
 	}
 	code := int32(0)
@@ -65,7 +65,7 @@ func (p *input) continuedAfter(s facts.Sign) bool {
 	}
 	return slices.ContainsFunc(s.Pods, func(pod facts.Pod) bool {
 		found := loglines.FirstError(pod.Log.Lines)
-		return found != nil && !shellNotFound.MatchString(found.Line)
+		return found != nil && notFoundAt(found.Line) == ""
 	})
 }
 

@@ -122,9 +122,11 @@ var program = []Symptom{
 	// dash writes the carriage return itself, of which a log keeps what follows.
 	{Code: codes.WindowsLineEnds, Text: ": not found", Pattern: regexp.MustCompile(`^: not found$`)},
 	{Code: codes.ProgramMissing, Text: ": bad interpreter", Pattern: regexp.MustCompile(`: (?P<program>[^\s:]+): bad interpreter: No such file or directory`)},
-	{Code: codes.ProgramMissing, Text: "not found", Pattern: regexp.MustCompile(`^(?:\S+ )?(?:/\S*/)?(?:ba|da|k|z)?sh: (?:line )?(?:\d+: )?(?P<program>[^\s:]+): (?:command )?not found`)},
+	{Code: codes.ProgramMissing, Text: "not found", Pattern: regexp.MustCompile(`^(?:\S+ )?(?:/\S*/)?(?:ba|da|k|z)?sh: (?:line )?(?:\d+: )?(?:exec: )?(?P<program>[^\s:]+): (?:command )?not found`)},
 	// The same of a script that is a file.
-	{Code: codes.ProgramMissing, Text: "not found", Pattern: regexp.MustCompile(`^(?:(?:[^\s:]*/[^\s:]+|[^\s:]+sh): (?:line )?|[^\s:]+: line )\d+: (?P<program>[^\s:]+): (?:command )?not found`)},
+	{Code: codes.ProgramMissing, Text: "not found", Pattern: regexp.MustCompile(`^(?:(?:[^\s:]*/[^\s:]+|[^\s:]+sh): (?:line )?|[^\s:]+: line )\d+: (?:exec: )?(?P<program>[^\s:]+): (?:command )?not found`)},
+	// The same of programs that start others: coreutils, busybox, util-linux and numactl.
+	{Code: codes.ProgramMissing, Text: ": No such file or directory", Pattern: regexp.MustCompile("^(?:\\S*/)?(?:env|nice|nohup|timeout|stdbuf|taskset|setsid|chrt|ionice|numactl): (?:can't execute |failed to (?:run command|execute) |execution of )?['`\\x{2018}]?(?P<program>[\\w.+/-]+)['\\x{2019}]?: No such file or directory$")},
 	{Code: codes.NoGPUVisible, Text: "no CUDA-capable device is detected"},
 	{Code: codes.NoGPUVisible, Text: "No CUDA GPUs are available"},
 	{Code: codes.NoGPUVisible, Text: "Found no NVIDIA driver on your system"},

@@ -171,7 +171,10 @@ comm.Barrier()`)), want: own("MPI_ERR_TRUNCATE", 1).advises("Make the buffer of 
 		{name: "command after MPI", provoke: made([]string{"sh", "-ec", "mpirun -n 4 ranks; grep -q accuracy /etc/hostname"}), want: explanation{
 			code: codes.ApplicationFailed, pod: "job-launcher", summary: "after its MPI program had succeeded", remedy: "what the command does after mpirun", fails: true,
 		}},
-		{name: "launcher in a rank", provoke: made([]string{"mpirun", "-n", "2", "mpirun", "-n", "1", "ranks"}), want: all("does not support recursive calls", 1).advises("Call mpirun once")},
+		{name: "launcher in a rank", provoke: made([]string{"mpirun", "-n", "2", "mpirun", "-n", "1", "ranks"}), want: explanation{
+			// Open MPI 4 can crash when it ends because of that, so that the exit code is 1 or 139.
+			code: codes.ApplicationFailed, pod: "job-worker-", summary: "does not support recursive calls", remedy: "Call mpirun once", fails: true,
+		}},
 		{name: "script in many words", cured: true, provoke: made([]string{"sh", "-c", "mpirun", "-n", "4", "ranks"}), want: explanation{
 			code: codes.LaunchRefused, pod: "job-launcher", summary: "only the first word after -c", remedy: "Remove the shell", fails: true,
 		}},

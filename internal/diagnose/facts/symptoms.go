@@ -22,6 +22,9 @@ func (f *Facts) readLogs() []Sign {
 		if code := crashPassedOn(found); code != "" {
 			found.Code, found.Umbrella = code, false
 		}
+		if found.Line != "" && found.Code == codes.SegmentationFault && f.LaunchedInRank() {
+			found.Code, found.As, found.Umbrella = codes.ApplicationFailed, nil, true
+		}
 		if found.Line != "" && (f.mpiCrashed(found) || f.killedAfterwards(found)) {
 			f.leaveOut(symptom)
 			troubled = f.troubled()
@@ -115,6 +118,12 @@ func (f *Facts) mpiCrashed(s Sign) bool {
 			return strings.HasPrefix(line, "[mpiexec@") && strings.HasSuffix(line, "assert (!closed) failed")
 		})
 	})
+}
+
+// LaunchedInRank reports whether Open MPI's launcher refused to start because a rank called it. It can crash when it ends because of that: with version
+// 4, its threads still run.
+func (f *Facts) LaunchedInRank() bool {
+	return slices.ContainsFunc(f.Pods, func(pod Pod) bool { return loglines.RefusesRecursion(pod.Log.Lines) })
 }
 
 // findSign looks for a symptom in the logs of pods; the sign has no line if none shows it.
