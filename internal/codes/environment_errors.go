@@ -237,7 +237,7 @@ var programErrors = []OwnError{
 		},
 	},
 	{
-		Name: "shape", Matches: regexp.MustCompile(`could not be broadcast|could not broadcast|shapes? (?:mismatch|cannot be multiplied)|[Ss]ize mismatch|size of tensor|cannot reshape|mat1 and mat2|dimensions? (?:must|do not|mismatch)|not aligned`),
+		Name: "shape", Matches: regexp.MustCompile(`could not be broadcast|could not broadcast|shapes? (?:mismatch|cannot be multiplied)|[Ss]ize mismatch|size of tensor|cannot reshape|mat1 and mat2|dimensions? (?:must|do not|mismatch)|not aligned|must have same first dimension|mismatch in its core dimension|is invalid for input of size|view size is not compatible|boolean index did not match`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Two arrays do not fit. Print their shapes on each rank: parts of data that is divided over {ranks} ranks may differ in length."},
 		},

@@ -18,6 +18,14 @@ var exactErrors = []OwnError{
 		},
 	},
 	{
+		// The modules of packages that pickled objects name.
+		Name: "pickled by another version", Matches: regexp.MustCompile(`No module named '(?P<package>numpy|pandas|sklearn|scipy|torch)\.[\w.]+'|Can't get attribute '\w+' on <module '(?P<package2>numpy|pandas|sklearn|scipy|torch)\b|unsupported pickle protocol: \d`), Source: regexp.MustCompile(`\bpickle\.|read_pickle\(|joblib\.load\(|\b(?:np|numpy|torch)\.load\(`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "The file was written with another version of {package|Python}: a pickled object needs the modules of that. Use the image in which it was written, or install the same version in this one.", Action: "{programTemplate}.spec.containers[0].image"},
+			{Text: "Or write it in a format that does not depend on versions, such as .npy, Parquet or safetensors."},
+		},
+	},
+	{
 		Name: "encoding", Matches: regexp.MustCompile(`UnicodeEncodeError: '(?P<codec>latin-1|iso[\w-]+|cp\d+|charmap|idna|utf-?8|utf-?16|ascii)' codec can't encode`), Source: regexp.MustCompile(`encoding=|\.encode\([\"']|request|header`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Encode this text as UTF-8: {codec} does not have all of its characters, and the program names {codec} itself. Variables such as LANG do not change that.", Action: `encoding="utf-8"`},
@@ -308,7 +316,7 @@ var exceptionErrors = []OwnError{
 		},
 	},
 	{
-		Name: "types of tensors", Matches: regexp.MustCompile(`expected (?:scalar type|m1 and m2 to have the same dtype|all tensors to have the same dtype).*|Found dtype \w+ but expected \w+|mat1 and mat2 must have the same dtype|cannot compute \w+ as input #\d+.*was expected to be a \w+ tensor but is a \w+ tensor|"\w+" not implemented for '\w+'`),
+		Name: "types of tensors", Matches: regexp.MustCompile(`to have one of the following scalar types|expected (?:scalar type|m1 and m2 to have the same dtype|all tensors to have the same dtype).*|Found dtype \w+ but expected \w+|mat1 and mat2 must have the same dtype|cannot compute \w+ as input #\d+.*was expected to be a \w+ tensor but is a \w+ tensor|"\w+" not implemented for '\w+'`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Convert the tensors to one type that this operation has. NumPy's arrays are float64 by default, and models float32. On CPUs, some operations have no float16: use bfloat16 or float32.", Action: "tensor.float()"},
 		},
@@ -362,7 +370,7 @@ var exceptionErrors = []OwnError{
 		},
 	},
 	{
-		Name: "archive", QuotesContent: true, Matches: regexp.MustCompile(`tarfile\.\w*Error|ReadError: (?:not a gzip file|file could not be opened|unexpected end of data|empty file|invalid header)|zlib\.error: |LZMAError|lzma\.LZMAError|Invalid data stream|There is no item named '(?P<item>[^']+)' in the archive|OSError: Not a gzipped file`),
+		Name: "archive", QuotesContent: true, Matches: regexp.MustCompile(`tarfile\.\w*Error|ReadError: (?:not a gzip file|file could not be opened|unexpected end of data|empty file|invalid header)|zlib\.error: |LZMAError|lzma\.LZMAError|Invalid data stream|There is no item named '(?P<item>[^']+)' in the archive|OSError: Not a gzipped file|does not look like a tar archive|cannot find or open|[Ff]ile format not recognized|invalid compressed data`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "{file|The archive} is cut off, of another format than its name promises, or lacks {item|what the program looks for}. Get it again, and compare its size and checksum with the source. Several ranks may have written it at once.", Action: "sha256sum, tar -tf"},
 		},
@@ -380,7 +388,7 @@ var exceptionErrors = []OwnError{
 		},
 	},
 	{
-		Name: "binary module", Matches: regexp.MustCompile(`wrong ELF class|dynamic module does not define module export function|DLL load failed|bad magic number in`),
+		Name: "binary module", Matches: regexp.MustCompile(`wrong ELF class|dynamic module does not define module export function|DLL load failed|bad magic number in|returned (?:a result with|NULL without setting) an exception`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "A compiled module or library is missing, or built for another CPU or another version of Python than the image has. Install it in the image, with the image's Python.", Action: "{programTemplate}.spec.containers[0].image"},
 		},

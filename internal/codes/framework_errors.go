@@ -50,7 +50,7 @@ var frameworkErrors = []OwnError{
 		},
 	},
 	{
-		Name: "another rank", Matches: regexp.MustCompile(`Horovod has been shut down|HorovodInternalError: (?:.*gloo/|ncclRemoteError|MPI_\w+ failed, see MPI output)|ncclRemoteError|gloo/\S+: (?:Connection closed by peer|Read error|Write error)|remote process exited`),
+		Name: "another rank", Matches: regexp.MustCompile(`Horovod has been shut down|HorovodInternalError: (?:.*gloo/|ncclRemoteError|MPI_\w+ failed, see MPI output)|ncclRemoteError|gloo/\S+: (?:Connection closed by peer|Read error|Write error)|remote process exited|MPI_ERR_(?:PROC_(?:FAILED|ABORTED)|REVOKED)`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "This is a consequence: another rank ended before. Find the first error of another rank.", Action: launcherLog},
 		},

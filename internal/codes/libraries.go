@@ -137,10 +137,10 @@ var libraries = []Entry{
 	},
 	{
 		Code: CountOverflow, Phase: v1alpha1.PhaseRunning, Traits: FromProgram,
-		Summary: "An MPI call exceeded the limit of 2,147,483,647 elements.",
+		Summary: "An MPI call{rankText} got a count that it does not take: a negative one, or more than the limit of 2,147,483,647 elements.",
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Use a smaller bucket or fusion size.", Action: "HOROVOD_FUSION_THRESHOLD, or DeepSpeed's reduce_bucket_size"},
-			{Text: "Or split the array in the program."},
+			{Text: "Print the count of the call on each rank. A negative one often is that of a rank without a part of the data, or has become so as an int; a larger array has to be sent in parts."},
+			{Text: "In a framework, use a smaller bucket or fusion size.", Action: "HOROVOD_FUSION_THRESHOLD, or DeepSpeed's reduce_bucket_size"},
 		},
 	},
 	{

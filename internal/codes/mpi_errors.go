@@ -30,6 +30,14 @@ var mpiErrors = []OwnError{
 		},
 	},
 	{
+		// MPICH and Intel MPI name both sizes.
+		Name: "MPI sizes", Matches: regexp.MustCompile(`\btruncated; (?P<bytes>\d+) bytes received but buffer size is (?P<size>\d+)`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Make the buffer of the receive at least as long as the message: {bytes} bytes were sent, and it has {size}. Compare the count and the datatype of both calls: a datatype of another size changes the bytes of a count. If the length differs, ask for it before receiving.", Action: "MPI_Probe, MPI_Get_count"},
+			{Text: "With several messages of one tag, check that they are received in the order in which they are sent."},
+		},
+	},
+	{
 		Name: "MPI truncation", Matches: regexp.MustCompile(`MPI_ERR_TRUNCATE|` + mpiCall + `Message truncated`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Make the buffer of the receive at least as long as the message: the count of the receiver must not be less than the sender's. If the length differs, ask for it before receiving.", Action: "MPI_Probe, MPI_Get_count"},
@@ -90,9 +98,16 @@ var mpiErrors = []OwnError{
 		},
 	},
 	{
-		Name: "MPI status", Matches: regexp.MustCompile(`MPI_ERR_IN_STATUS|` + mpiCall + `(?:See the MPI_ERROR field|Error code in status)`),
+		Name: "MPI status", Matches: regexp.MustCompile(`MPI_ERR_(?:IN_STATUS|PENDING)|` + mpiCall + `(?:See the MPI_ERROR field|Error code in status)`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Find the request of {call|this call} that failed: the field MPI_ERROR of each status has its error. Often a message is longer than the buffer of its MPI_Irecv.", Action: "MPI_Error_string(statuses[i].MPI_ERROR, ...)"},
+		},
+	},
+	{
+		Name: "MPI itself", Matches: regexp.MustCompile(`MPI_ERR_(?:OTHER|INTERN|UNKNOWN|NO_MEM)\b|MPI\.Exception: Other MPI error`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "MPI itself failed in {call|this call}, and the arguments of the call need not be the cause. Read what MPI printed before this line: a rank that is gone, a transport or memory that is missing.", Action: launcherLog},
+			{Text: "If it printed nothing, let it print more.", Action: "mpirun --mca pml_base_verbose 10 --mca btl_base_verbose 30 <program>"},
 		},
 	},
 	{

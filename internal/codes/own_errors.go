@@ -32,7 +32,7 @@ const (
 )
 
 // OwnErrors are the kinds of errors of programs. The first that matches is the most specific.
-var OwnErrors = slices.Concat(exactErrors, mpiErrors, frameworkErrors, gpuErrors, softwareErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, programErrors, pythonErrors, exceptionErrors, otherKey)
+var OwnErrors = slices.Concat(inputErrors, valueErrors, exactErrors, mpiErrors, frameworkErrors, gpuErrors, softwareErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, programErrors, pythonErrors, exceptionErrors, otherKey, failedChecks)
 
 // ownErrors are those of any program.
 var ownErrors = []OwnError{
@@ -53,7 +53,7 @@ var ownErrors = []OwnError{
 	{
 		Name: "module", Matches: regexp.MustCompile(`No module named|cannot import name|partially initialized module|consider renaming|module '[\w.]+' has no attribute`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Install {module|the module} in the image of every pod in which ranks run.", Action: "{programTemplate}.spec.containers[0].image"},
+			{Text: "Install {module|the module}{packageText} in the image of every pod in which ranks run.", Action: "{programTemplate}.spec.containers[0].image"},
 			{Text: "If it is a module of your own, mount it in the workers as well, and set PYTHONPATH there.", Action: "env: PYTHONPATH"},
 		},
 	},
@@ -150,6 +150,13 @@ var ownErrors = []OwnError{
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Correct the host's name{address| in this address}, or create its Service. A name without a dot is that of a Service in the job's own namespace; one of another namespace needs it in its name.", Action: "NAME.NAMESPACE.svc"},
 			{Text: "See the Services of this namespace.", Action: "kubectl -n {namespace} get services"},
+		},
+	},
+	{
+		Name: "proxy that does not answer", Matches: regexp.MustCompile(`(?:Cannot|Unable to) connect to proxy|Could not resolve proxy|ProxyConnectionError`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Correct or remove the variables that name the proxy: it does not answer, and the host in the address is not asked.", Action: "env: HTTPS_PROXY, https_proxy, HTTP_PROXY, http_proxy"},
+			{Text: "For addresses in the cluster, leave the proxy out.", Action: "env: NO_PROXY, no_proxy: localhost,.svc,.cluster.local"},
 		},
 	},
 	{

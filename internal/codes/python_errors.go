@@ -50,7 +50,7 @@ var pythonErrors = []OwnError{
 		},
 	},
 	{
-		Name: "no data", Matches: regexp.MustCompile(`num_samples=0\b|need at least one array to|zero-size array to reduction|arg is an empty sequence|iterable argument is empty|requires at least (?:one|two) data points?|EmptyDataError|No columns to parse|[Ss]ample larger than population|Found 0 (?:files|images|samples)|Cannot choose from an empty sequence|empty range for rand`),
+		Name: "no data", Matches: regexp.MustCompile(`num_samples=0\b|need at least one array to|zero-size array to reduction|arg is an empty sequence|iterable argument is empty|requires at least (?:one|two) data points?|EmptyDataError|No columns to parse|[Ss]ample larger than population|larger sample than population|non-empty TensorList|Found 0 (?:files|images|samples)|Cannot choose from an empty sequence|empty range for rand`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "There is nothing where the program expects data. Check the file or folder that it reads, in the pod of this rank.", Action: "{programTemplate}.spec.containers[0].volumeMounts"},
 			{Text: "Or this rank got no part of it: check how the program divides its data over {ranks} ranks."},
@@ -63,7 +63,7 @@ var pythonErrors = []OwnError{
 		},
 	},
 	{
-		Name: "type", Matches: regexp.MustCompile(`TypeError: (?:unsupported operand type|can only concatenate|must be (?:str|real number)|'[<>]=?' not supported between|int\(\) argument must be|float\(\) argument must be|can't multiply sequence)`),
+		Name: "type", Matches: regexp.MustCompile(`TypeError: (?:unsupported operand type|bad operand type for|can only concatenate|must be (?:str|real number)|'[<>]=?' not supported between|int\(\) argument must be|float\(\) argument must be|can't multiply sequence)`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Convert the values to one type. What a program reads from a file, an argument or a variable is text until it is converted, and None if it is missing.", Action: "int(...), float(...)"},
 		},
@@ -118,13 +118,13 @@ var pythonErrors = []OwnError{
 		},
 	},
 	{
-		Name: "closed connection", Matches: regexp.MustCompile(`ConnectionResetError|Connection reset by peer|BrokenPipeError|\bBroken pipe\b|RemoteDisconnected|Connection aborted|Server disconnected`),
+		Name: "closed connection", Matches: regexp.MustCompile(`ConnectionResetError|Connection reset by peer|BrokenPipeError|\bBroken pipe\b|RemoteDisconnected|Connection aborted|Server disconnected|ConnectionAbortedError|IncompleteReadError`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "The other side has closed the connection, or ended. See what it reports: another rank, a process that this one has started, or a server.", Action: launcherLog},
 		},
 	},
 	{
-		Name: "unquoted value", Matches: regexp.MustCompile(`\[: (?:too many arguments|\S+: (?:unary operator|integer expression) expected|missing ])|\[: \S*: bad number|\[: \S+: unexpected operator`),
+		Name: "unquoted value", Matches: regexp.MustCompile(`\[: (?:too many arguments|\S*: (?:unary operator|integer(?: expression)?) expected|missing ])|\[: \S*: bad number|\[: \S+: unexpected operator`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "A test of the script got an empty value, or one with blanks, or no number. Write variables in double quotes, and give them a default.", Action: `[ "${NAME:-0}" = 1 ]`},
 		},
@@ -140,7 +140,7 @@ var pythonErrors = []OwnError{
 // otherKey is an error for a key that a dictionary lacks. It is asked last: many kinds are about what a certain key means.
 var otherKey = []OwnError{
 	{
-		Name: "key", Matches: regexp.MustCompile(`KeyError: (?:'[^']+'|"[^"]+"|\d+)`),
+		Name: "key", Matches: regexp.MustCompile(`KeyError: \S`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "What the program reads has no such key: a file, a checkpoint or an answer has another form than it expects. Print the keys that it has.", Action: "print(list(...))"},
 			{Text: "If it is one of environment variables, set it in the pod templates.", Action: "{programTemplate}.spec.containers[0].env"},

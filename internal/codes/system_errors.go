@@ -25,6 +25,12 @@ var systemErrors = []OwnError{
 		},
 	},
 	{
+		Name: "socket path", Matches: regexp.MustCompile(`AF_UNIX path too long|\bsun_path\b|socket path (?:is )?too long`),
+		Remedies: []v1alpha1.Remedy{
+			{Text: "Select a shorter folder for temporary files: the path of a socket has at most 107 bytes.", Action: "env: TMPDIR=/tmp", Rerun: true, Changes: set("env.TMPDIR", "/tmp")},
+		},
+	},
+	{
 		Name: "low port", Matches: regexp.MustCompile(`\b[Bb]ind\b.*[Pp]ermission denied|listen EACCES`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Listen on a port from 1024 on: pods do not run as root, and their users cannot open lower ones."},

@@ -140,7 +140,7 @@ var exceptionCases = map[string]ownError{
 	"ImportError: dynamic module does not define module export function (PyInit_core)":                                       {"binary module", "another version of Python"},
 	"ImportError: bad magic number in 'core': b'\\xcb\\r\\r\\n'":                                                             {"binary module", "another version of Python"},
 	"pydantic_core._pydantic_core.ValidationError: 1 validation error for Settings":                                          {"validation", "the program reads (Settings)"},
-	"configparser.NoSectionError: No section: 'train'":                                                                       {"validation", "its keys"},
+	"configparser.NoSectionError: No section: 'train'":                                                                       {"INI option", "lack all of section train"},
 	raised("np.log(x)", "RuntimeWarning: divide by zero encountered in log"):                                                 {"warning as an error", "A warning ended the program"},
 	"ValueError: Seed must be between 0 and 2**32 - 1":                                                                       {"seed", "as the seed"},
 	"shard.py: error: argument --rank: expected one argument":                                                                {"argument of argparse", "Correct the option --rank"},
@@ -168,6 +168,9 @@ func TestCausesOfExceptions(t *testing.T) {
 	unknown := func(source string) string {
 		return "[1,1]<stderr>:" + strings.ReplaceAll(raised(source, "socket.gaierror: [Errno -2] Name or service not known"), "\n", "\n[1,1]<stderr>:")
 	}
+	inString := func(source string) string {
+		return strings.ReplaceAll(unknown(source), "/code/train.py", "<string>")
+	}
 	command := func(words ...string) func(*scene) {
 		return func(s *scene) { s.job.Launcher.Template.Spec.Containers[0].Command = words }
 	}
@@ -184,6 +187,9 @@ func TestCausesOfExceptions(t *testing.T) {
 		"another name":                                {failed(1, unknown(`s = socket.create_connection(("tracker", 80))`)), "Correct the host's name in tracker:80, or"},
 		"a name in a variable":                        {failed(1, unknown(`h = socket.gethostbyname(os.environ["MASTER_ADDR"])`)).with(inWorkers("MASTER_ADDR", "pi-node-0")), "Correct the host name pi-node-0"},
 		"a name in a variable, as a tuple":            {failed(1, unknown(`s.connect((os.environ["MASTER_ADDR"], 29500))`)).with(inWorkers("MASTER_ADDR", "pi-node-0")), "Correct the host name pi-node-0"},
+		"a name in a variable of the program":         {failed(1, inString(`master = socket.gethostbyname(host)`)).with(command("mpirun", "python3", "-c", "import socket\nhost = \"pi-node-0\"\nmaster = socket.gethostbyname(host)")), "Correct the host name pi-node-0"},
+		"a name in a variable of a variable":          {failed(1, inString(`socket.create_connection((host, 29500))`)).with(command("mpirun", "python3", "-c", "import socket, os\nhost = os.environ[\"MASTER_ADDR\"]\nsocket.create_connection((host, 29500))"), inWorkers("MASTER_ADDR", "pi-node-0")), "Correct the host name pi-node-0"},
+		"another value of the program's variable":     {failed(1, inString(`socket.gethostbyname(host)`)).with(command("mpirun", "python3", "-c", "import socket\nhost = \"pi-node-0\"\nhost = find()\nsocket.gethostbyname(host)")), "Correct the host's name in this address, or"},
 		"a password before a host":                    {failed(1, unknown(`c.connect(password=os.environ["DB_PASSWORD"], host=os.environ["DB_HOST"])`)).with(inWorkers("DB_PASSWORD", "hunter2")), "Correct the host's name in this address, or"},
 		"a password before a known host":              {failed(1, unknown(`c.connect(password=os.environ["DB_PASSWORD"], host=os.environ.get("DB_HOST"))`)).with(inWorkers("DB_PASSWORD", "hunter2"), inWorkers("DB_HOST", "tracker")), "Correct the host's name tracker, or"},
 		"a secret as a host":                          {failed(1, unknown(`s.connect((os.environ["DB_PASSWORD"], 1))`)).with(inWorkers("DB_PASSWORD", "hunter2"), masksSettings), "Correct the host's name in this address, or"},

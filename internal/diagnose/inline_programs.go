@@ -53,6 +53,17 @@ func (p *input) inlineSource(frame string) string {
 	return strings.TrimSpace(p.mask(lines[number-1]))
 }
 
+// inlineProgram returns the only program of Python in the launcher's command that has no file; "" if there is none, or several.
+func (p *input) inlineProgram() string {
+	for _, main := range first(p.Template(mpi.RoleLauncher).Containers) {
+		words := slices.Concat(main.Command, main.Args)
+		if programs := append(inlinePrograms(words, agentapi.InlineFile), inlinePrograms(words, standardInput)...); len(programs) == 1 {
+			return programs[0]
+		}
+	}
+	return ""
+}
+
 // inlinePrograms returns the programs of Python in a command that have no file: as an argument (agentapi.InlineFile), or as the standard input.
 func inlinePrograms(words []string, file string) (programs []string) {
 	for i, word := range words {

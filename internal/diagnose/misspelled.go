@@ -129,3 +129,25 @@ func (p *input) ownVariables() (names []string) {
 	}
 	return names
 }
+
+// meantOption returns the option of a program to which the first one that it does not know is close; "" if none is.
+func meantOption(pattern *regexp.Regexp, text string, options []string) string {
+	figures := map[string]string{}
+	addNamed(pattern, text, figures)
+	name, _, _ := strings.Cut(strings.Split(figures["option"]+" ", " ")[0], "=")
+	return phrase.Misspelled(name, options)
+}
+
+// misspelledOption returns the remedies for an option that a program does not know and that is close to one that it has, with the command that has this
+// one; nil if there is none.
+func (p *input) misspelledOption(figures map[string]string) []v1alpha1.Remedy {
+	name, _, _ := strings.Cut(strings.Split(figures["option"]+" ", " ")[0], "=")
+	if figures["meant"] == "" || name == "" || name == figures["meant"] {
+		return nil
+	}
+	figures["option"] = name
+	if command := p.commandWithOnce(`([\s\x00])`+regexp.QuoteMeta(name)+`($|[\s\x00=])`, "${1}"+figures["meant"]+"${2}"); command != "" {
+		figures["newCommand"] = command
+	}
+	return codes.MisspelledOption
+}

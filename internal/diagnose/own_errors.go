@@ -31,7 +31,7 @@ var (
 	// notFile is what Python quotes that is no file: an encoding, and the module that it looks for in a folder.
 	notFile = regexp.MustCompile(`['"][\w-]+['"] codec|'__main__' module`)
 	// openedFile is a file that a line of a program opens, reads or loads.
-	openedFile = regexp.MustCompile(`(?:[oO]pen|Path|read\w*|load\w*|from\w*)\([^"'\n]{0,40}["']((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
+	openedFile = regexp.MustCompile(`(?:[oO]pen|Path|File|read\w*|load\w*|from\w*)\([^"'\n]{0,40}["']((?:\.{0,2}/)?[\w.+@%~-]+(?:/[\w.+@%~-]+)*)["']`)
 	// refusedConnection is an error of a connection whose host answered.
 	refusedConnection = regexp.MustCompile(`(?i)refused`)
 	// missingModule is the module that Python lacks.
@@ -47,11 +47,7 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 		role = p.roleOfRank(figures["rank"])
 	}
 	figures["programTemplate"], figures["programRole"] = p.field(role), string(role)
-	// The text is cut for a summary.
-	kind := codes.OwnErrorIn(cmp.Or(figures["wholeError"], figures["errorText"]), figures["ownSource"])
-	if figures["said"] != "" {
-		kind = codes.LauncherErrorOf(figures["errorText"])
-	}
+	kind := p.kindOf(figures)
 	if kind == nil {
 		return p.unknownError(entry, figures)
 	}
@@ -59,6 +55,9 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	addNamed(kind.Matches, cmp.Or(figures["wholeError"], text), figures)
 	if found := missingModule.FindStringSubmatch(text); found != nil {
 		figures["module"] = found[1]
+		if name := packageOf[strings.Split(found[1], ".")[0]]; name != "" {
+			figures["packageText"] = " (package " + name + ")"
+		}
 	}
 	if name, _ := codes.FindUnsetVariable(cmp.Or(figures["wholeError"], text)); name != "" {
 		figures["variable"] = name
@@ -85,6 +84,19 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	}
 	entry.Remedies = slices.Clone(remedies)
 	return entry
+}
+
+// kindOf returns the kind of an error; nil if it is of none, or only a condition that a program of MPI tests which ran as one process.
+func (p *input) kindOf(figures map[string]string) *codes.OwnError {
+	if figures["said"] != "" {
+		return codes.LauncherErrorOf(figures["errorText"])
+	}
+	// The text is cut for a summary.
+	kind := codes.OwnErrorIn(cmp.Or(figures["wholeError"], figures["errorText"]), figures["ownSource"])
+	if kind != nil && kind.Name == "check" && p.failedWithoutMPI() {
+		return nil
+	}
+	return kind
 }
 
 // causeText returns the error from which remedies follow, as a part of a sentence: the program's, or the exception for which it was raised.
@@ -124,15 +136,20 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 		return known
 	}
 	switch kind {
+	case "check", "assertion", "missing values", "overflow", "domain", "singular":
+		return p.numbersCause(kind, figures)
 	case "module":
 		return p.missingModule(figures)
 	case "file":
 		return p.missingFile(figures)
-	case "arguments", "argument of argparse", "value":
+	case "arguments", "argument of argparse", "value", "argument value", "choice", "unknown arguments":
 		if known := p.emptiedOption(figures); known != nil {
 			return known
 		}
-		return p.argumentsInOneWord(figures)
+		if known := p.argumentsInOneWord(figures); known != nil {
+			return known
+		}
+		return p.misspelledOption(figures)
 	case "folder":
 		if figures["mounted"], figures["key"] = p.mountedKey(figures["file"]); figures["key"] != "" {
 			return codes.WrongSubPath
@@ -306,6 +323,8 @@ func (p *input) nodeCause(kind string, figures map[string]string) []v1alpha1.Rem
 			// It is the node of another pod.
 			figures["node"] = ""
 		}
+	case "address of another pod":
+		figures["host"] = p.firstHost()
 	case "exists":
 		if strings.Contains(figures["errorText"], "mkdir: ") {
 			return codes.FolderExists
@@ -316,7 +335,7 @@ func (p *input) nodeCause(kind string, figures map[string]string) []v1alpha1.Rem
 		}
 	case "length":
 		return p.lengthCause(figures)
-	case "MPI truncation":
+	case "MPI truncation", "MPI sizes":
 		if collectiveCall.MatchString(figures["call"]) {
 			return codes.DifferentCounts
 		}

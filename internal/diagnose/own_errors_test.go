@@ -57,7 +57,7 @@ func TestOwnErrors(t *testing.T) {
 		"FileNotFoundError: [Errno 2] No such file or directory: '/tmp/checkpoint.tmp' -> '/tmp/checkpoint.json'": {"file", "Let one rank alone write /tmp/checkpoint.tmp"},
 		"mv: cannot stat '/results/model.tmp': No such file or directory":                                         {"file", "Let one rank alone write /results/model.tmp"},
 		"cp: cannot stat '/data/model': No such file or directory":                                                {"file", "Check the path of /data/model"},
-		"train.py: error: unrecognized arguments: --epoch":                                                        {"arguments", "Correct the arguments"},
+		"train.py: error: unrecognized arguments: --epoch":                                                        {"unknown arguments", "the program does not know --epoch."},
 		"TimeoutError: timed out":                          {"network", "Check the address"},
 		"TimeoutError: [Errno 110] Connection timed out":   {"network", "Check the address"},
 		"urllib.error.URLError: <urlopen error timed out>": {"network", "Check the address"},
@@ -112,12 +112,12 @@ func TestOwnErrors(t *testing.T) {
 		"ValueError: invalid literal for int() with base 10: 'tcp://10.96.45.189:9091'":                                                         {"service variable", "Kubernetes has set"},
 		// What a pod, its image or a service is, and the program's own lines.
 		"BlockingIOError: [Errno 11] Unable to open file (unable to lock file, errno = 11, error message = 'Resource temporarily unavailable')": {"file lock", "Several ranks open the same file"},
-		"sqlite3.OperationalError: database is locked":                                                                                   {"file lock", "Several ranks open the same file"},
+		"sqlite3.OperationalError: database is locked":                                                                                   {"SQLite lock", "Let rank 0 alone write"},
 		"RuntimeError: can't start new thread":                                                                                           {"threads", "Start fewer threads"},
 		"OSError: [Errno 98] Address already in use (while attempting to bind on address ('', 9400))":                                    {"port", "If several ranks run in a pod"},
 		"AssertionError: Torch not compiled with CUDA enabled":                                                                           {"no GPU", "Request a GPU"},
 		"RuntimeError: CUDA error: no kernel image is available for execution on the device":                                             {"GPU model", "the model of the nodes' GPUs"},
-		"./prog: symbol lookup error: ./prog: undefined symbol: ompi_mpi_comm_world":                                                     {"library version", "Build it in the image"},
+		"./prog: symbol lookup error: ./prog: undefined symbol: ompi_mpi_comm_world":                                                     {"MPI symbol", "Build it with the MPI of the image"},
 		"ImportError: numpy.core.multiarray failed to import":                                                                            {"library version", "Build it in the image"},
 		"ssl.SSLCertVerificationError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed":                                       {"certificate", "Mount the certificate"},
 		"botocore.exceptions.NoCredentialsError: Unable to locate credentials":                                                           {"credentials", "Check the credentials"},
@@ -165,7 +165,7 @@ func TestOwnErrors(t *testing.T) {
 		"FileNotFoundError: [Errno 2] No such file or directory: '$(DATA_ROOT)/train/samples.csv'":                                                                                                                         {"file", "Check the name: Kubernetes keeps the text $(DATA_ROOT)"},
 		"train: error: argument --epochs: invalid int value: '$(EPOCH)'":                                                                                                                                                   {"arguments", "where no variable EPOCH is defined"},
 		"/usr/bin/python3: can't find '__main__' module in '/app/train.py'":                                                                                                                                                {"folder", "/app/train.py is a folder"},
-		"tomllib.TOMLDecodeError: Invalid value (at line 1, column 5)":                                                                                                                                                     {"text", "another format"},
+		"tomllib.TOMLDecodeError: Invalid value (at line 1, column 5)":                                                                                                                                                     {"TOML", "Correct line 1, column 5"},
 		"Traceback (most recent call last):\n  File \"/app/a.py\", line 10, in <module>\n    rev = subprocess.check_output([\"git\", \"describe\"])\n  File \"/usr/lib/python3.11/subprocess.py\", line 1955, in _execute_child\n    raise child_exception_type(errno_num, err_msg, err_filename)\nFileNotFoundError: [Errno 2] No such file or directory: 'git'": {"file", "The program starts the command git"},
 		// What the image contains, how programs were built and are configured, and the number of ranks.
 		"-------------------------------------------------------\nProgram:     gmx mdrun, version 2022.5\n\nFatal error:\nThere is no domain decomposition for 7 ranks that is compatible with the given\nbox and a minimum cell size of 1.05 nm\nChange the number of ranks or mdrun option -rdd or -dds": {"number of ranks", "cannot divide its input"},
@@ -326,6 +326,7 @@ func TestOwnErrors(t *testing.T) {
 		"[mpiexec@pi-launcher] APPLICATION TIMED OUT, TIMEOUT = 60s":                                                                                                 {"time limit", "Remove the time limit"},
 	}
 	maps.Copy(cases, exceptionCases)
+	maps.Copy(cases, inputCases)
 	for log, want := range cases {
 		tried[want.kind] = true
 		found := failed(1, log).findings()

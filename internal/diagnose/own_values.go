@@ -63,20 +63,49 @@ var (
 	variableHost = regexp.MustCompile(`(?:\b(?:gethostbyname(?:_ex)?|getaddrinfo|getfqdn|open_connection|TCPStore|HTTPS?Connection)\(|\b(?:create_connection|connect(?:_ex)?|bind)\(\(|\b(?:host|hostname)\s*=)\s*(?:os\.)?(?:environ(?:\.get\(|\[)|getenv\()["'](\w+)["']`)
 )
 
-// nameHost adds the host name that could not be resolved to the figures, if the program's own line shows it or a variable of the job that has it. It
-// returns the remedies for one that looks like a host of the job; nil otherwise.
-func (p *input) nameHost(figures map[string]string) []v1alpha1.Remedy {
-	host := ""
+// argumentHost is a variable of the program in such a call.
+var argumentHost = regexp.MustCompile(`\b(?:gethostbyname(?:_ex)?|getaddrinfo|getfqdn|create_connection|connect(?:_ex)?|open_connection|Client|Redis|TCPStore|HTTPS?Connection)\(\(?\s*([A-Za-z_]\w*)\s*[,)]`)
+
+// calledHost returns the host name that could not be resolved, if an error or the program's own line shows it, a variable of the job that has it, or the
+// program in the command; "" otherwise, or if its value is a secret.
+func (p *input) calledHost(figures map[string]string) string {
+	source := figures["ownSource"]
 	if found := unknownHost.FindStringSubmatch(cmp.Or(figures["wholeError"], causeText(figures))); found != nil {
-		host = found[1]
-	} else if found := literalHost.FindStringSubmatch(figures["ownSource"]); found != nil {
-		host = found[1]
-	} else if found := variableHost.FindStringSubmatch(figures["ownSource"]); found != nil {
-		_, host = p.setters(found[1])
-		if setting := found[1] + "=" + host; p.mask(setting) != setting {
-			return nil
-		}
+		return found[1]
 	}
+	if found := literalHost.FindStringSubmatch(source); found != nil {
+		return found[1]
+	}
+	name, host := "", ""
+	if found := variableHost.FindStringSubmatch(source); found != nil {
+		name = found[1]
+	} else if found := argumentHost.FindStringSubmatch(source); found != nil {
+		name, host = p.assigned(found[1])
+	}
+	if name != "" {
+		_, host = p.setters(name)
+	}
+	if setting := name + "=" + host; p.mask(setting) != setting {
+		return ""
+	}
+	return host
+}
+
+// assigned returns what a program in the launcher's command last assigns to a variable: the name of an environment variable, or a text; "" if that is
+// something else, or the program is not in the command.
+func (p *input) assigned(name string) (variable, text string) {
+	assignment := regexp.MustCompile(`(?m)^\s*` + regexp.QuoteMeta(name) + `\s*=\s*(?:(?:os\.)?(?:environ(?:\.get\(|\[)|getenv\()["'](\w+)["']|["']([^"'\n]*)["']\s*(?:#.*)?$|(.*)$)`)
+	if all := assignment.FindAllStringSubmatch(p.inlineProgram(), -1); len(all) > 0 {
+		last := all[len(all)-1]
+		return last[1], last[2]
+	}
+	return "", ""
+}
+
+// nameHost adds the host name that could not be resolved to the figures, if it is known. It returns the remedies for one that looks like a host of the job;
+// nil otherwise.
+func (p *input) nameHost(figures map[string]string) []v1alpha1.Remedy {
+	host := p.calledHost(figures)
 	host = strings.TrimSuffix(host, ".")
 	if host == "" || strings.ContainsAny(host, " $/:") {
 		return nil

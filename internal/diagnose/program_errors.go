@@ -87,6 +87,7 @@ func (p *input) addError(pod facts.Pod, found *loglines.ErrorLine, figures map[s
 	if found.First != nil {
 		evidence = append(evidence, facts.LogLine(pod, found.First.Line))
 	}
+	evidence = append(evidence, p.addContext(pod, found, figures)...)
 	place = quotedText(cmp.Or(place, loglines.ScriptPlace(found.Line), loglines.FortranPlace(pod.Log.Lines, found.Line)))
 	aside = slices.DeleteFunc(append(aside, place, raisedAfter(found)), func(part string) bool { return part == "" })
 	figures["placeText"] = asAside(strings.Join(aside, "; "))
@@ -117,7 +118,8 @@ var callOfMPI = regexp.MustCompile(`\b(?:P?MPI|internal)_(\w+): |\bMPI_(\w+)\(\)
 
 // explaining returns the exception of a chain of which the remedies are known: the last one, or else the first.
 func explaining(found *loglines.ErrorLine) *loglines.ErrorLine {
-	if found.First != nil && codes.OwnErrorOf(found.Message) == nil && codes.OwnErrorOf(found.First.Message) != nil {
+	// The text of an assertion is of no kind.
+	if kind := codes.OwnErrorOf(found.Message); found.First != nil && (kind == nil || kind.Name == "check") && codes.OwnErrorOf(found.First.Message) != nil {
 		return found.First
 	}
 	return found
