@@ -14,6 +14,7 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podstatus"
 )
 
@@ -58,6 +59,8 @@ func probes(p *input) []Finding {
 		if len(pods) == 0 {
 			if figures["probe"] = probe; answer != "" {
 				figures["message"] = " (" + answer + ")"
+			} else {
+				figures["message"] = probeOf(*pod, probe)
 			}
 		}
 		if line != "" {
@@ -69,6 +72,23 @@ func probes(p *input) []Finding {
 		return nil
 	}
 	return []Finding{p.find(codes.ProbeFailed, pods, figures, evidence...)}
+}
+
+// probeOf returns what a pod's readiness, liveness or startup probe does, in brackets, such as " (test -f /tmp/ready)"; "" if it has none.
+func probeOf(pod facts.Pod, kind string) string {
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		probe := map[string]*corev1.Probe{"readiness": c.ReadinessProbe, "liveness": c.LivenessProbe, "startup": c.StartupProbe}[kind]
+		switch {
+		case probe == nil:
+		case probe.Exec != nil:
+			return " (" + phrase.QuoteCommand(probe.Exec.Command) + ")"
+		case probe.HTTPGet != nil:
+			return fmt.Sprintf(" (GET %s at port %s)", cmp.Or(probe.HTTPGet.Path, "/"), probe.HTTPGet.Port.String())
+		case probe.TCPSocket != nil:
+			return fmt.Sprintf(" (connect to port %s)", probe.TCPSocket.Port.String())
+		}
+	}
+	return ""
 }
 
 // probeBefore returns the probe because of which a container was stopped, with its last answer and the event that has it; "" if it
