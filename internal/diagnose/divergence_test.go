@@ -46,9 +46,9 @@ func TestTrainingDiverged(t *testing.T) {
 		"loss-grows":            {codes.TrainingDiverged, running(2).with(grown)},
 		"residual-not-a-number": {codes.TrainingDiverged, running(2).with(notANumber, of("residual"))},
 		"residual-of-a-division-by-zero": {codes.TrainingDiverged, running(2).with(notANumber, of("residual"), func(s *scene) {
-			s.evidence.Logs["pi-launcher-0"] = jobstate.Log{Lines: []string{
+			s.evidence.Logs = map[string]jobstate.Log{"pi-launcher-0": {Lines: []string{
 				"/code/solve.py:13: RuntimeWarning: invalid value encountered in divide", "  change = values / weights / 10.0**step", "step 500 residual nan",
-			}}
+			}}}
 		})},
 		"loss-not-a-number-succeeded": {codes.TrainingDiverged, running(2).with(succeededLauncher, notANumber)},
 	})

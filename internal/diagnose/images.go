@@ -65,16 +65,11 @@ var tagMatters = regexp.MustCompile(`^: (?:the registry is not reachable|no imag
 // siblingImage returns the image of the same repository that a container of the job has with another tag, and that was pulled; "" if there is none.
 func (p *input) siblingImage(image string) string {
 	for _, pod := range p.Pods {
-		for _, c := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-			if c.ImageID == "" {
-				continue
-			}
-			at := slices.IndexFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(of corev1.Container) bool { return of.Name == c.Name })
-			if at < 0 {
-				continue
-			}
-			if has := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)[at].Image; has != image && repositoryOf(has) == repositoryOf(image) {
-				return has
+		template := p.Template(pod.Role)
+		for _, c := range slices.Concat(template.InitContainers, template.Containers) {
+			isPulled := func(status corev1.ContainerStatus) bool { return status.Name == c.Name && status.ImageID != "" }
+			if c.Image != image && repositoryOf(c.Image) == repositoryOf(image) && slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), isPulled) {
+				return c.Image
 			}
 		}
 	}

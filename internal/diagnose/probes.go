@@ -14,6 +14,7 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podstatus"
 )
@@ -60,7 +61,7 @@ func probes(p *input) []Finding {
 			if figures["probe"] = probe; answer != "" {
 				figures["message"] = " (" + answer + ")"
 			} else {
-				figures["message"] = probeOf(*pod, probe)
+				figures["message"] = p.probeOf(pod.Role, probe)
 			}
 		}
 		if line != "" {
@@ -74,9 +75,11 @@ func probes(p *input) []Finding {
 	return []Finding{p.find(codes.ProbeFailed, pods, figures, evidence...)}
 }
 
-// probeOf returns what a pod's readiness, liveness or startup probe does, in brackets, such as " (test -f /tmp/ready)"; "" if it has none.
-func probeOf(pod facts.Pod, kind string) string {
-	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+// probeOf returns what the readiness, liveness or startup probe of a role's pods does, in brackets, such as " (test -f /tmp/ready)"; "" if they
+// have none.
+func (p *input) probeOf(role mpi.Role, kind string) string {
+	template := p.Template(role)
+	for _, c := range slices.Concat(template.InitContainers, template.Containers) {
 		probe := map[string]*corev1.Probe{"readiness": c.ReadinessProbe, "liveness": c.LivenessProbe, "startup": c.StartupProbe}[kind]
 		switch {
 		case probe == nil:
