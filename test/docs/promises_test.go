@@ -399,3 +399,28 @@ func testSources(t *testing.T) map[string]promisedTest {
 	}
 	return exist
 }
+
+// TestPassesWithRounds: a record of a run has how many rounds each test had, and no test that failed once.
+func TestPassesWithRounds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.json")
+	const run = `{"Time":"2026-11-30T01:00:00Z","Action":"output","Test":"TestA","Output":"    a_test.go:7: round 0: both have succeeded after 3s\n"}
+{"Time":"2026-11-30T01:00:01Z","Action":"output","Test":"TestA","Output":"    a_test.go:7: round 1: both have succeeded after 3s\n"}
+{"Time":"2026-11-30T01:00:01Z","Action":"output","Test":"TestA","Output":"    a_test.go:9: no round 2: it ends\n"}
+{"Time":"2026-11-30T01:00:02Z","Action":"pass","Test":"TestA"}
+{"Time":"2026-11-30T01:00:03Z","Action":"pass","Test":"TestB"}
+{"Time":"2026-11-30T01:00:04Z","Action":"fail","Test":"TestC"}
+{"Time":"2026-11-30T01:00:05Z","Action":"pass","Test":"TestC"}
+`
+	if err := os.WriteFile(path, []byte(run), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := func(second int) time.Time { return time.Date(2026, 11, 30, 1, 0, second, 0, time.UTC) }
+	want := map[string]passed{"TestA": {Time: at(2), Rounds: 2}, "TestB": {Time: at(3)}}
+	if got := passesIn(t, path); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	told := promisedTest{path: root + "/test/e2e/a_test.go"}.lastPassed(map[string]passed{"plain": {Time: at(2), Version: "abc", Rounds: 2}, "queued": {Time: at(3), Version: "abc"}})
+	if want := "2026-11-30 (abc, 2 rounds), in a queue 2026-11-30 (abc)"; told != want {
+		t.Errorf("it is told as %q, want %q", told, want)
+	}
+}
