@@ -102,7 +102,7 @@ func suspendedWithout(j mpi.Job) map[string]string {
 		}
 		since := ""
 		if j.Generation == 1 {
-			// Nobody has changed the job.
+			// The job was not changed since.
 			since = " since its creation"
 		}
 		return map[string]string{"message": fmt.Sprintf("Suspended%s by its own field %s. The job names no queue that would resume it: to start it, run kubectl odh mpijob resume %s -n %s.", since, suspend, j.Name, j.Namespace)}

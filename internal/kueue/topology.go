@@ -44,6 +44,6 @@ func (q *ClusterQueue) SelectsNodes(template corev1.PodTemplateSpec, flavors []*
 		_, has := template.Annotations[name]
 		return has
 	})
-	// Beside other flavors, Kueue uses those with a topology only for pods that request one.
+	// If the queue has other flavors, too, Kueue uses those with a topology only for pods that request one.
 	return with > 0 && (without == 0 || requested)
 }
