@@ -97,7 +97,7 @@ func (p *input) idleWorkers() (idle, of int32, evidence string) {
 	case launcher == nil:
 		return 0, 0, ""
 	case s != nil && s.HostsIdle == 0:
-		return 0, 0, ""
+		return p.unfilledWorkers(s.RanksSeen)
 	case s != nil && s.HostsIdle < s.HostsExpected:
 		return s.HostsIdle, s.HostsExpected, fmt.Sprintf("Launcher's agent: ranks ran on %d of %s.", s.HostsExpected-s.HostsIdle, phrase.Count(s.HostsExpected, "worker"))
 	case !p.Job.UsesAgent():
@@ -112,6 +112,21 @@ func (p *input) idleWorkers() (idle, of int32, evidence string) {
 		return p.Job.Workers.Count, p.Job.Workers.Count, nothing
 	}
 	return 0, 0, ""
+}
+
+// unfilledWorkers returns how many workers have no rank because those of the command fill the slots of the ones before them: MPI's daemons run there
+// all the same. seen is how many ranks the agents saw: a program may start more.
+func (p *input) unfilledWorkers(seen int32) (idle, of int32, evidence string) {
+	main := p.Template(mpi.RoleLauncher).Containers
+	if len(main) == 0 || p.Job.Launcher.RunsRanks {
+		return 0, 0, ""
+	}
+	ranks, hosts, known := p.Job.HostsWithRanks(p.LauncherCommand(), main[0].Env)
+	if !known || hosts >= int(p.Job.Workers.Count) || int(seen) > ranks {
+		return 0, 0, ""
+	}
+	idle = p.Job.Workers.Count - int32(hosts) //nolint:gosec // at most as many as there are
+	return idle, p.Job.Workers.Count, fmt.Sprintf("Command: -n %d, and each worker has %s.", ranks, phrase.Count(p.Job.SlotsPerWorker, "slot"))
 }
 
 // saysSomething reports whether a container of a pod left a message at its end, or has not ended.

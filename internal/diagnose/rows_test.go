@@ -706,6 +706,11 @@ torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:2251, in
 		"46-workers-idle": {codes.WorkersIdle, failed(0, "done").with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8, HostsIdle: 3,
 		}, 0), succeededLauncher)},
+		"46-workers-without-slots-for-ranks": {codes.WorkersIdle, failed(0, "done", func(j *mpi.Job) {
+			j.Launcher.Template.Spec.Containers[0].Command, j.Launcher.Template.Spec.Containers[0].Args = []string{"mpirun", "-n", "4", "pi"}, nil
+		}).with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(0)), HostsExpected: 4, SlotsExpected: 8, HostsReached: 4, SlotsFound: 8,
+		}, 0), succeededLauncher)},
 		"46-nothing-started": {codes.ApplicationFailed, failed(1, "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients. 1/4 clients joined.", torchrun).with(launcherLeft(agentapi.Summary{
 			ExitCode: new(int32(1)), HostsExpected: 4, SlotsExpected: 8,
 		}, 1))},
