@@ -105,7 +105,7 @@ var inputErrors = []OwnError{
 	},
 }
 
-// failedChecks are kinds of errors of conditions that the program itself tests. They are asked last: the text often tells more.
+// failedChecks are kinds of errors of conditions that the program itself tests. They are asked last, since the text is often of another kind.
 var failedChecks = []OwnError{
 	{
 		Name: "check", Matches: regexp.MustCompile(`^AssertionError: \S|^Check failed: `),

@@ -16,9 +16,9 @@ var (
 	awaitsRequest = regexp.MustCompile(`\.(?:Wait|wait|Test|test)(?:all|any|some)?\(`)
 )
 
-// bufferChanged returns the first remedies for a program in the launcher's command that changes an array while a call that it has begun may still read
-// it, or uses one into which a message may not have been received, and adds figures for that; nil if it has no such lines, or the program is not in the
-// command.
+// bufferChanged returns the first remedies for a program in the launcher's command that uses the array of a call before it has waited for it, and adds figures
+// for that: it changes one that MPI may still read, or uses one that a message may not have reached. It returns nil if it has no such lines, or the
+// program is not in the command.
 func (p *input) bufferChanged(figures map[string]string) []v1alpha1.Remedy {
 	lines := strings.Split(p.inlineProgram(), "\n")
 	for i, line := range lines {
