@@ -175,6 +175,9 @@ comm.Barrier()`)), want: own("MPI_ERR_TRUNCATE", 1).advises("Make the buffer of 
 			// Open MPI 4 can crash when it ends because of that, so that the exit code is 1 or 139.
 			code: codes.ApplicationFailed, pod: "job-worker-", summary: "does not support recursive calls", remedy: "Call mpirun once", fails: true,
 		}},
+		{name: "rankfile with places of hosts", provoke: withFile("ranks", "rank 0=+n0 slot=0\nrank 1=+n4 slot=0\n", 0o644, []string{"mpirun", "-n", "2", "--rankfile", "/data/ranks", "ranks"}), want: explanation{
+			code: codes.LaunchRefused, pod: "job-launcher", summary: "its rankfile names a host by its place (+n0)", remedy: "Remove the rankfile", fails: true,
+		}},
 		{name: "script in many words", cured: true, provoke: made([]string{"sh", "-c", "mpirun", "-n", "4", "ranks"}), want: explanation{
 			code: codes.LaunchRefused, pod: "job-launcher", summary: "only the first word after -c", remedy: "Remove the shell", fails: true,
 		}},
