@@ -80,6 +80,8 @@ var mixedLines = regexp.MustCompile(` {1,2}File "[^"]*", line \d+`)
 type errorLine struct {
 	// text is part of every such line. It is searched before the pattern, which is slow.
 	text string
+	// ends, if set, are texts of which every such line ends with one, after a colon.
+	ends []string
 	// pattern matches the line without its tag. Group error is the message, and rank the rank that reports it.
 	pattern *regexp.Regexp
 	// next takes the message from the next line that is not empty.
@@ -223,8 +225,12 @@ var errorLines = []errorLine{
 	{text: " failed: ", pattern: regexp.MustCompile(`^(?P<error>(?:upload|download|copy|move) failed: .+)$`)},
 	{text: "mc: <ERROR> ", pattern: regexp.MustCompile(`^mc: <ERROR> (?P<error>.+)$`)},
 	// Archives and JSON in scripts.
-	{text: ": ", pattern: regexp.MustCompile(`^(?P<error>(?:tar|gzip|gunzip|bzip2|xz|zstd|unzip): .*(?:not in gzip format|unexpected end of file|does not look like a tar archive|cannot find or open|invalid compressed data|[Ff]ile format not recognized|Compressed data is corrupt).*)$`), passing: true},
-	{text: "rror", pattern: regexp.MustCompile(`^(?P<error>jq: (?:parse )?error\b.+)$`), passing: true},
+	{text: ": not in gzip format", pattern: archiveError, passing: true},
+	{text: "does not look like a tar archive", pattern: archiveError, passing: true},
+	{text: "cannot find or open ", pattern: archiveError, passing: true},
+	{text: "unexpected end of file", pattern: archiveError, passing: true},
+	{text: "ormat not recognized", pattern: archiveError, passing: true},
+	{text: "jq: ", pattern: regexp.MustCompile(`^(?P<error>jq: (?:parse )?error\b.+)$`), passing: true},
 	// Downloads.
 	{text: "curl: (", pattern: regexp.MustCompile(`^(?P<error>curl: \(\d+\) .+)$`)},
 	{text: "wget: ", pattern: regexp.MustCompile(`^(?P<error>wget: (?:can't connect|download timed out|unable to resolve|bad address|server returned error).*)$`)},
@@ -233,7 +239,7 @@ var errorLines = []errorLine{
 	{text: "ermission denied", pattern: regexp.MustCompile(`^(?P<error>.*\S: [Pp]ermission denied)$`), passing: true},
 	{text: "No space left on device", pattern: regexp.MustCompile(`^(?P<error>.*No space left on device.*)$`)},
 	// Other errors of the C library, as perror(3) and error(3) write them, and those of shells that cannot start a process.
-	{text: ": ", pattern: regexp.MustCompile(`^(?P<error>(?:[^\s:]+: )+(?:[^:]{1,200}: )?(?:Text file busy|Stale (?:NFS )?file handle|Input/output error|Remote I/O error|Too many open files(?: in system)?|Argument list too long|Cannot allocate memory|Read-only file system|Disk quota exceeded|Device or resource busy|Transport endpoint is not connected|Not a directory|Resource temporarily unavailable|File too large|File name too long|Invalid cross-device link|Operation not permitted))$`), but: shellWarning, passing: true},
+	{ends: errnoTexts, pattern: regexp.MustCompile(`^(?P<error>(?:[^\s:]+: )+(?:[^:]{1,200}: )?[^:]+)$`), passing: true},
 	// Shells, of what cannot be executed.
 	{text: "xec", pattern: regexp.MustCompile(`(?P<error>\S+: (?:cannot execute binary file: )?Exec format error.*)$`)},
 	{text: "cannot execute", pattern: regexp.MustCompile(`(?P<error>\S+: cannot execute.*)$`)},
@@ -256,6 +262,16 @@ var errorLines = []errorLine{
 
 // plainError is what most programs write. Fortran begins lines with a blank.
 var plainError = errorLine{text: "", pattern: regexp.MustCompile(`^ ?(?i:fatal error|fatal|error)\b(?: in [^:]+)?: ?(?P<error>\S.*)$`), but: figure}
+
+// errnoTexts are texts of errno(3) after which scripts often end.
+var errnoTexts = []string{
+	"Text file busy", "Stale file handle", "Stale NFS file handle", "Input/output error", "Remote I/O error", "Too many open files", "Too many open files in system", "Argument list too long",
+	"Cannot allocate memory", "Read-only file system", "Disk quota exceeded", "Device or resource busy", "Transport endpoint is not connected", "Not a directory", "Resource temporarily unavailable",
+	"File too large", "File name too long", "Invalid cross-device link", "Operation not permitted",
+}
+
+// archiveError is an error of a program that unpacks archives.
+var archiveError = regexp.MustCompile(`^(?P<error>(?:tar|gzip|gunzip|bzip2|xz|zstd|unzip): .+)$`)
 
 // fatalSignal is a signal that ended Python, as its fault handler reports it.
 var fatalSignal = regexp.MustCompile(`^(?:Segmentation fault|Aborted|Bus error|Illegal instruction|Floating[ -]point exception)$`)
@@ -294,6 +310,9 @@ func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
 		return nil
 	}
 	line = strings.TrimRight(line, " \r")
+	if e.ends != nil && !slices.ContainsFunc(e.ends, func(end string) bool { return strings.HasSuffix(line, ": "+end) }) {
+		return nil
+	}
 	found := ErrorLine{Line: line}
 	text := line
 	if tag := RankTag.FindStringSubmatch(text); tag != nil {
