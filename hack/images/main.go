@@ -30,13 +30,15 @@ const usage = `Make container images as docker-archive files, which
       Compile a Go program and wrap it, alone, as an image.
   images sample NAME --out FILE [flags]
       Build a sample MPI image from Debian packages, or take it from the cache.
+  images files --name REFERENCE --out FILE [flags] PATH=SOURCE...
+      Wrap files and folders as an image that has nothing else, such as a bundle for OLM.
   images layout --name REFERENCE --out FOLDER ARCHIVE...
       Combine archives for several architectures as one image, in an OCI image
       layout that skopeo pushes, and print the reference with its digest.
   images list
       List the samples.
 
-"images program -h", "images sample -h" and "images layout -h" list the flags.
+"images program -h", "images sample -h", "images files -h" and "images layout -h" list the flags.
 `
 
 // errUsage marks a mistake on the command line: exit status 2.
@@ -69,6 +71,8 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) erro
 		return runProgram(ctx, rest, stdout, stderr)
 	case "sample":
 		return runSample(ctx, rest, stdout, stderr)
+	case "files":
+		return runFiles(rest, stdout)
 	case "layout":
 		return runLayout(rest, stdout)
 	case "list":
@@ -184,6 +188,48 @@ func runSample(ctx context.Context, arguments []string, stdout, stderr io.Writer
 	}
 	builder.Log = steps.New(stderr, time.Now)
 	return builder.Build(ctx, recipe, *out)
+}
+
+func runFiles(arguments []string, stdout io.Writer) error {
+	flags := flag.NewFlagSet("images files", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	image := oci.Files{Sources: map[string]string{}, Labels: map[string]string{}}
+	flags.StringVar(&image.Reference, "name", "", "image `reference` with a tag, such as odh/mpijob-operator-bundle:dev")
+	out := flags.String("out", "", "archive `file` to write")
+	flags.StringVar(&image.Entrypoint, "entrypoint", "", "`path` of a program in the image that containers run (default: none)")
+	flags.StringVar(&image.User, "user", oci.DefaultUser, "`uid:gid` the image runs as")
+	flags.Func("env", "`KEY=value` in the image's environment; may be repeated", func(text string) error {
+		if _, _, err := keyValue(text); err != nil {
+			return err
+		}
+		image.Env = append(image.Env, text)
+		return nil
+	})
+	flags.Func("label", "`KEY=value` label of the image; may be repeated", func(text string) error {
+		key, value, err := keyValue(text)
+		if err != nil {
+			return err
+		}
+		image.Labels[key] = value
+		return nil
+	})
+	if err := parse(flags, arguments, stdout); err != nil {
+		return err
+	}
+	if err := required(flags, "name", "out"); err != nil {
+		return err
+	}
+	if flags.NArg() == 0 {
+		return fmt.Errorf("no files named: %w", errUsage)
+	}
+	for _, argument := range flags.Args() {
+		path, source, err := keyValue(argument)
+		if err != nil {
+			return fmt.Errorf("%w: %w", err, errUsage)
+		}
+		image.Sources[path] = source
+	}
+	return image.Write(*out)
 }
 
 func runLayout(arguments []string, stdout io.Writer) error {

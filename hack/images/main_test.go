@@ -35,6 +35,8 @@ func TestCommandLine(t *testing.T) {
 		"unknown sample":   {[]string{"sample", "intel", "--out", "x"}, errUsage, `"intel"`},
 		"two samples":      {[]string{"sample", "openmpi", "--out", "x", "mpich"}, errUsage, "mpich"},
 		"no archives":      {[]string{"layout", "--name", "odh/x:dev", "--out", "x"}, errUsage, "no archives"},
+		"no files":         {[]string{"files", "--name", "odh/x:dev", "--out", "x"}, errUsage, "no files"},
+		"bad file":         {[]string{"files", "--name", "odh/x:dev", "--out", "x", "/bin/x"}, errUsage, `"/bin/x" is not KEY=value`},
 		"nowhere to write": {[]string{"sample", "openmpi"}, errUsage, "--out"},
 	}
 	for title, test := range tests {

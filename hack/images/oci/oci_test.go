@@ -155,6 +155,56 @@ func TestProgramRefuses(t *testing.T) {
 	}
 }
 
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "bundle")
+	for _, name := range []string{"manifests/a.yaml", "manifests/crds/b.yaml"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(folder, name), []byte(name))
+	}
+	program := filepath.Join(t.TempDir(), "program")
+	writeFile(t, program, []byte("a program"))
+	if err := errors.Join(os.Chmod(program, 0o700), os.Symlink(program, filepath.Join(folder, "manifests", "link"))); err != nil {
+		t.Fatal(err)
+	}
+	image := Files{
+		Reference: "odh/bundle:dev", Sources: map[string]string{"/manifests": filepath.Join(folder, "manifests"), "/usr/bin/run": program},
+		Entrypoint: "/usr/bin/run", Env: []string{"PATH=/usr/bin"}, Labels: map[string]string{"k": "v"},
+	}
+	out := filepath.Join(t.TempDir(), "image.tar")
+	if err := image.Write(out); err != nil {
+		t.Fatal(err)
+	}
+	want := []member{
+		{Name: "manifests/", Type: tar.TypeDir, Mode: 0o755},
+		{Name: "manifests/a.yaml", Type: tar.TypeReg, Mode: 0o644, Content: "manifests/a.yaml"},
+		{Name: "manifests/crds/", Type: tar.TypeDir, Mode: 0o755},
+		{Name: "manifests/crds/b.yaml", Type: tar.TypeReg, Mode: 0o644, Content: "manifests/crds/b.yaml"},
+		{Name: "manifests/link", Type: tar.TypeReg, Mode: 0o755, Content: "a program"},
+		{Name: "usr/", Type: tar.TypeDir, Mode: 0o755},
+		{Name: "usr/bin/", Type: tar.TypeDir, Mode: 0o755},
+		{Name: "usr/bin/run", Type: tar.TypeReg, Mode: 0o755, Content: "a program"},
+	}
+	written := openImage(t, out, image.Reference)
+	if diff := cmp.Diff(want, layerMembers(t, written)); diff != "" {
+		t.Errorf("layer (-want +got):\n%s", diff)
+	}
+	wantConfig := v1.Config{
+		User: DefaultUser, Entrypoint: []string{"/usr/bin/run"}, Env: []string{"PATH=/usr/bin"}, Labels: map[string]string{"k": "v"}, WorkingDir: "/",
+	}
+	if diff := cmp.Diff(wantConfig, configOf(t, written).Config); diff != "" {
+		t.Errorf("config (-want +got):\n%s", diff)
+	}
+	for path, source := range map[string]string{"relative": program, "/missing": filepath.Join(folder, "missing"), "/device": "/dev/null"} {
+		image.Sources = map[string]string{path: source}
+		if err := image.Write(filepath.Join(t.TempDir(), "image.tar")); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s=%s: the error is %v", path, source, err)
+		}
+	}
+}
+
 func TestRootFSLayer(t *testing.T) {
 	t.Parallel()
 	source := tarFile(t,

@@ -110,53 +110,26 @@ func checkBinary(binary string) (architecture string, err error) {
 }
 
 func (p Program) writeLayer(w io.Writer, target string) error {
-	headers := map[string]*tar.Header{"tmp": {Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777, ModTime: epoch}}
+	content := tree{
+		headers: map[string]*tar.Header{"tmp": {Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777, ModTime: epoch}},
+		sources: map[string]string{},
+	}
 	files := map[string]string{target: p.Binary}
 	maps.Copy(files, p.Libraries)
-	sources := map[string]string{}
 	for path, source := range files {
-		info, err := os.Stat(source)
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		name := strings.TrimPrefix(path, "/")
-		headers[name] = &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755, Size: info.Size(), ModTime: epoch}
-		sources[name] = source
-	}
-	for link, to := range p.Links {
-		name := strings.TrimPrefix(link, "/")
-		headers[name] = &tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to, Mode: 0o777, ModTime: epoch}
-	}
-	folder := func(name string) {
-		if headers[name] == nil {
-			headers[name] = &tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, ModTime: epoch}
-		}
-	}
-	for _, name := range p.Folders {
-		folder(strings.TrimPrefix(name, "/"))
-	}
-	for _, name := range slices.Collect(maps.Keys(headers)) {
-		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-			folder(dir)
-		}
-	}
-	archive := tar.NewWriter(w)
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		if err := archive.WriteHeader(headers[name]); err != nil {
-			return fmt.Errorf("entry %s: %w", name, err)
-		}
-		source, isFile := sources[name]
-		if !isFile {
-			continue
-		}
-		if err := copyFile(archive, source); err != nil {
+		if err := content.addFile(strings.TrimPrefix(path, "/"), source, 0o755); err != nil {
 			return err
 		}
 	}
-	if err := archive.Close(); err != nil {
-		return fmt.Errorf("end of the layer: %w", err)
+	for link, to := range p.Links {
+		name := strings.TrimPrefix(link, "/")
+		content.headers[name] = &tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: to, Mode: 0o777, ModTime: epoch}
 	}
-	return nil
+	for _, name := range p.Folders {
+		content.addFolder(strings.TrimPrefix(name, "/"))
+	}
+	content.addParents()
+	return content.write(w)
 }
 
 func copyFile(w io.Writer, file string) (err error) {
