@@ -28,6 +28,9 @@ var policyNames = []string{
 	"mpijob-authors", "mpijob-limits", "mpijob-namespaces", "mpijob-operator", "mpijob-operator-jobs", "mpijob-operator-webhooks", "mpijob-runtimetest", "mpijob-sizes", "mpijob-snapshots",
 }
 
+// reportsPolicy is one more if OLM installed the operator (config/olm).
+const reportsPolicy = "mpijob-reports"
+
 const checkAdmission = "Admission"
 
 // admission checks that jobs that cannot run are rejected: a dry run creates a job with too long a name.
@@ -74,9 +77,13 @@ func (c Cluster) policies(ctx context.Context) []Result {
 	if err := errors.Join(c.API.List(ctx, &policies), c.API.List(ctx, &bindings)); err != nil {
 		return unknown(check, err)
 	}
+	names := policyNames
+	if found.byOLM() {
+		names = append(slices.Clone(policyNames), reportsPolicy)
+	}
 	var missing []string
 	var installed []client.Object
-	for _, name := range policyNames {
+	for _, name := range names {
 		policy := slices.IndexFunc(policies.Items, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == name })
 		binding := slices.IndexFunc(bindings.Items, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == name })
 		if policy < 0 || binding < 0 {
@@ -89,12 +96,19 @@ func (c Cluster) policies(ctx context.Context) []Result {
 		return found.otherVersion(check, "ValidatingAdmissionPolicies", true, installed)
 	}
 	which := strings.Join(missing, ", ")
-	if len(missing) == len(policyNames) {
+	if len(missing) == len(names) {
 		which = "all of the operator's"
+	}
+	without := "limits of namespaces and of the operator's account may not be enforced, and RuntimeTests may not run"
+	const writable = "users with the role edit can write JobReports"
+	if slices.Equal(missing, []string{reportsPolicy}) {
+		without = writable
+	} else if slices.Contains(missing, reportsPolicy) {
+		without = writable + ", " + without
 	}
 	return []Result{{
 		Check: check, Verdict: Warn,
-		Found:  "ValidatingAdmissionPolicies or their bindings are not installed: " + which + "; limits of namespaces and of the operator's account may not be enforced, and RuntimeTests may not run",
+		Found:  "ValidatingAdmissionPolicies or their bindings are not installed: " + which + "; " + without,
 		Remedy: "Ask a cluster administrator to install them: " + found.admissionCommand(true),
 	}}
 }

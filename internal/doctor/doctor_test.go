@@ -303,7 +303,7 @@ func TestAdmissionObjects(t *testing.T) {
 		for _, o := range webhooks {
 			all, versions = append(all, o.DeepCopyObject().(client.Object)), append(versions, webhookVersion)
 		}
-		for _, o := range policies(policyNames...) {
+		for _, o := range policies(append(slices.Clone(policyNames), reportsPolicy)...) {
 			all, versions = append(all, o), append(versions, policyVersion)
 		}
 		for i, o := range all {
@@ -318,7 +318,8 @@ func TestAdmissionObjects(t *testing.T) {
 		}
 		return all
 	}
-	const none = "warn Policies: ValidatingAdmissionPolicies or their bindings are not installed: all of the operator's; limits of namespaces and of the operator's account may not be enforced, and RuntimeTests may not run"
+	const notEnforced = "limits of namespaces and of the operator's account may not be enforced, and RuntimeTests may not run"
+	const none = "warn Policies: ValidatingAdmissionPolicies or their bindings are not installed: all of the operator's; " + notEnforced
 	for name, test := range map[string]struct {
 		serves  []string
 		objects []client.Object
@@ -329,10 +330,19 @@ func TestAdmissionObjects(t *testing.T) {
 		"there is no operator": {},
 		"no policy":            {objects: append(webhooks, operator(nil)), want: []string{none}, remedy: "kubectl apply --server-side -f install.yaml of the installed release (docs/install.md)"},
 		"no policy, by Helm":   {objects: append(webhooks, helm), want: []string{none}, remedy: "helm upgrade mpi CHART --namespace mpijob-system --reset-then-reuse-values (docs/install.md)"},
-		"no policy, by OLM":    {objects: append(webhooks, olm), want: []string{none}, remedy: "kubectl apply --server-side -f olm-admission.yaml of the installed release (docs/install.md)"},
+		"no policy, by OLM": {
+			objects: append(webhooks, olm),
+			want:    []string{"warn Policies: ValidatingAdmissionPolicies or their bindings are not installed: all of the operator's; users with the role edit can write JobReports, " + notEnforced},
+			remedy:  "kubectl apply --server-side -f olm-admission.yaml of the installed release (docs/install.md)",
+		},
+		"not the policy that only OLM needs": {
+			objects: slices.Concat(policies(policyNames...), webhooks, []client.Object{olm}),
+			want:    []string{"warn Policies: ValidatingAdmissionPolicies or their bindings are not installed: mpijob-reports; users with the role edit can write JobReports"},
+			remedy:  "-f olm-admission.yaml",
+		},
 		"a binding is missing": {
 			objects: slices.Concat(policies(policyNames[1:]...), policies(policyNames[0])[:1], webhooks, []client.Object{operator(nil)}),
-			want:    []string{"warn Policies: ValidatingAdmissionPolicies or their bindings are not installed: mpijob-authors; limits of namespaces and of the operator's account may not be enforced, and RuntimeTests may not run"},
+			want:    []string{"warn Policies: ValidatingAdmissionPolicies or their bindings are not installed: mpijob-authors; " + notEnforced},
 			remedy:  "install.yaml",
 		},
 		"no mutating webhooks": {

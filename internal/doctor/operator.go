@@ -80,10 +80,13 @@ func operatorOf(d appsv1.Deployment) Operator {
 	return found
 }
 
+// byOLM reports whether the Operator Lifecycle Manager installed the operator.
+func (o Operator) byOLM() bool { return o.deployment.Labels["olm.owner"] != "" }
+
 // admissionCommand returns the command that installs webhooks and policies again, by how the operator was installed.
 func (o Operator) admissionCommand(withPolicies bool) string {
 	file := "install"
-	if o.deployment.Labels["olm.owner"] != "" {
+	if o.byOLM() {
 		file = "olm-admission"
 	}
 	if !withPolicies {

@@ -36,6 +36,8 @@ const (
 	AdmissionFileWithoutPolicies = "olm-admission-without-policies.yaml"
 
 	csvFile = "manifests/mpijob-operator.clusterserviceversion.yaml"
+	// reportsFile has a policy that only installations by OLM need.
+	reportsFile = "config/olm/reports.yaml"
 )
 
 // Release is what a bundle is made for.
@@ -55,8 +57,10 @@ API MPIJob of kubeflow.org/v2beta1, and adds MPI runtimes, reports and validatio
 
 OLM cannot install the operator's webhooks and policies. Apply the file olm-admission.yaml of the same release after the
 installation and after each upgrade, on OpenShift 4.16 olm-admission-without-policies.yaml: without it, jobs are validated only
-after their creation, the limits of namespaces are not enforced, RuntimeTests do not run, and TrainJobs with MPI runtimes do not
-get the operator's changes.`
+after their creation, the limits of namespaces are not enforced, RuntimeTests do not run, TrainJobs with MPI runtimes do not get the
+operator's changes, and users with the role edit can write JobReports.
+
+Install the operator in the namespace mpijob-system: its rights, webhooks and policies are for this namespace.`
 
 // Files returns the files of the bundle, AdmissionFile and AdmissionFileWithoutPolicies, by their paths.
 func Files(root string, release Release) (map[string][]byte, error) {
@@ -64,8 +68,16 @@ func Files(root string, release Release) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	text, err := os.ReadFile(filepath.Join(root, reportsFile)) //nolint:gosec // part of the source tree
+	if err != nil {
+		return nil, err
+	}
+	reports, err := manifests.Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", reportsFile, err)
+	}
 	parts := &parts{files: map[string][]byte{}, version: release.Version}
-	for _, object := range objects {
+	for _, object := range append(objects, reports...) {
 		if err := parts.add(object); err != nil {
 			return nil, fmt.Errorf("%s: %w", manifests.Key(object), err)
 		}
@@ -116,14 +128,15 @@ type parts struct {
 	admission, policies strings.Builder
 	crds                []*unstructured.Unstructured
 	deployment          appsv1.Deployment
-	// cluster and namespaced are the rules of the operator's account.
-	cluster, namespaced []rbacv1.PolicyRule
+	// cluster are the rules of the operator's account in all namespaces. Those in its own namespace are in a Role of the bundle: OLM would grant
+	// them in all namespaces, too, if the ClusterServiceVersion had them, since the operator is installed for all namespaces.
+	cluster []rbacv1.PolicyRule
 }
 
 func (p *parts) add(object *unstructured.Unstructured) error {
 	ofOperator := object.GetName() == Package
 	switch kind := object.GetKind(); {
-	case kind == "Namespace", kind == "ServiceAccount", strings.HasSuffix(kind, "RoleBinding") && ofOperator:
+	case kind == "Namespace", kind == "ServiceAccount", kind == "ClusterRoleBinding" && ofOperator:
 		return nil // OLM creates these from the ClusterServiceVersion
 	case strings.HasSuffix(kind, "WebhookConfiguration"), manifests.IsPolicy(object), kind == "NetworkPolicy":
 		manifests.SetVersion(object, p.version)
@@ -140,11 +153,6 @@ func (p *parts) add(object *unstructured.Unstructured) error {
 		var role rbacv1.ClusterRole
 		err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role)
 		p.cluster = role.Rules
-		return err
-	case kind == "Role" && ofOperator:
-		var role rbacv1.Role
-		err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &role)
-		p.namespaced = role.Rules
 		return err
 	case kind == "CustomResourceDefinition":
 		p.crds = append(p.crds, object)
@@ -189,7 +197,6 @@ func (p *parts) csv(root string, release Release) (*unstructured.Unstructured, e
 		InstallStrategy: operators.NamedInstallStrategy{StrategyName: operators.InstallStrategyNameDeployment, StrategySpec: operators.StrategyDetailsDeployment{
 			DeploymentSpecs:    []operators.StrategyDeploymentSpec{{Name: p.deployment.Name, Label: p.deployment.Labels, Spec: p.deployment.Spec}},
 			ClusterPermissions: []operators.StrategyDeploymentPermissions{{ServiceAccountName: Package, Rules: p.cluster}},
-			Permissions:        []operators.StrategyDeploymentPermissions{{ServiceAccountName: Package, Rules: p.namespaced}},
 		}},
 	}}
 	csv.APIVersion, csv.Kind, csv.Name = operators.SchemeGroupVersion.String(), operators.ClusterServiceVersionKind, Package+"."+release.Version

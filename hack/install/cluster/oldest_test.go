@@ -77,7 +77,7 @@ func TestPolicies(t *testing.T) {
 		return a.Create(t.Context(), o)
 	}
 	policies := 0
-	for _, o := range objects {
+	for _, o := range append(objects, readObjects(t, root+"/config/olm/reports.yaml")...) {
 		if !strings.HasPrefix(o.GetKind(), "ValidatingAdmissionPolicy") {
 			continue
 		}
