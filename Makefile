@@ -51,7 +51,7 @@ SDK := $(CURDIR)/sdk/python
 # It installs the programs of Python: for the SDK, and for the documentation site.
 UV_PROGRAM := $(SDK)/.uv/bin/uv
 # The folders with a go.mod of their own that are ours to test and lint.
-MODULES := . hack/cluster hack/images hack/install hack/registry hack/bench hack/monitoring test/conformance test/s3 test/nfs test/collector
+MODULES := . hack/cluster hack/images hack/install hack/olm hack/registry hack/bench hack/monitoring test/conformance test/s3 test/nfs test/collector
 
 # current: `make run` and `make deploy` use the cluster of kind, k3d, k3s or minikube that the kubeconfig names, and load the images into it.
 CLUSTER ?=
@@ -307,6 +307,11 @@ e2e-switch: $(if $(KUBECONFIG),,deploy) ## Switch a real cluster from mpi-operat
 install-e2e: $(if $(KUBECONFIG),,cluster-up load) ## Install, upgrade and remove the operator with Helm on a real cluster, under a job that runs.
 	@cd hack/install && KUBECONFIG="$${KUBECONFIG:-$(CURDIR)/.cluster/kubeconfig}" IMG=$(IMG) AGENT_IMG=$(AGENT_IMG) SAMPLE_IMG=$(SAMPLE_IMG) \
 	  go test ./cluster -count=1 -v -timeout 15m -run '^TestCluster$$'
+
+# Removes the operator that it finds, and installs it again.
+.PHONY: olm-e2e
+olm-e2e: $(if $(KUBECONFIG),,cluster-up load) $(BIN)/images $(BIN)/install $(BIN)/registry $(BIN)/opm $(BIN)/kubectl-odh-mpijob ## Install, upgrade and remove the operator with the Operator Lifecycle Manager on a real cluster, under a job that runs; the first time, it compiles OLM and opm in some minutes.
+	@IMG=$(IMG) AGENT_IMG=$(AGENT_IMG) SAMPLE_IMG=$(SAMPLE_IMG) hack/olm-check.sh
 
 .PHONY: bundle
 bundle: $(BIN)/install $(BIN)/opm ## Write the bundle for OLM into dist/bundle and validate it in a catalog; opm is compiled once, in 3 minutes of CPU time.

@@ -132,8 +132,7 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 		errs = append(errs, taken)
 	}
 	warnings = append(warnings, missing...)
-	unplaced, queued := checkQueue(ctx, c, live, converted, trainjob.PodSets(job, *used))
-	errs, warnings = append(errs, unplaced...), append(warnings, queued...)
+	warnings = append(warnings, checkQueue(ctx, live, converted)...)
 	if !used.IsMPI() {
 		// They are isolated if the administrator chose so.
 		denied := c.DeniedConnections(ctx, converted, settings, connections)

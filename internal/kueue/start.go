@@ -80,11 +80,11 @@ func (w *Workload) waitsNow(now time.Time, strict bool) bool {
 	if w.Standing() != Active {
 		return false
 	}
-	switch state := FromKueue(w.Spec.QueueName, w); state.Reason {
+	switch state := FromKueue(w.Spec.QueueName, w, nil); state.Reason {
 	case ReasonStopped, reasonInadmissible, reasonMisconfigured:
 		return false
 	case ReasonNeedsRequests:
-		return strict || state.Message == noLongerFits
+		return true
 	default:
 		return strict || !state.Never
 	}
