@@ -118,8 +118,8 @@ func (v *validator) Handle(ctx context.Context, request admission.Request) admis
 	}
 	if request.Operation == admissionv1.Create {
 		apart, warned := v.gangs.Check(job)
-		errs, missing = append(errs, apart...), append(missing, warned...)
-		missing = append(missing, checkQueue(ctx, v.live, job)...)
+		never, queued := checkQueue(ctx, v.cluster, v.live, job, job.PodSets())
+		errs, missing = slices.Concat(errs, apart, never), slices.Concat(missing, warned, queued)
 	}
 	job, slower := v.cluster.AdmitRDMA(ctx, job)
 	missing = append(missing, slower...)

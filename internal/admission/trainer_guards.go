@@ -132,7 +132,8 @@ func guardTrainJob(ctx context.Context, live client.Reader, c *cluster.Cluster, 
 		errs = append(errs, taken)
 	}
 	warnings = append(warnings, missing...)
-	warnings = append(warnings, checkQueue(ctx, live, converted)...)
+	unplaced, queued := checkQueue(ctx, c, live, converted, trainjob.PodSets(job, *used))
+	errs, warnings = append(errs, unplaced...), append(warnings, queued...)
 	if !used.IsMPI() {
 		// They are isolated if the administrator chose so.
 		denied := c.DeniedConnections(ctx, converted, settings, connections)

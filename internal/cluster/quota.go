@@ -48,6 +48,11 @@ func quotaOf(of *corev1.ResourceQuota) quota.Quota {
 	return found
 }
 
+// LimitRanges returns the LimitRanges of a namespace, by name, from the cache.
+func (c *Cluster) LimitRanges(ctx context.Context, namespace string) ([]corev1.LimitRange, error) {
+	return limitRanges(ctx, c.client, namespace)
+}
+
 // limitRanges returns the LimitRanges of a namespace, by name.
 func limitRanges(ctx context.Context, from client.Reader, namespace string) ([]corev1.LimitRange, error) {
 	var list corev1.LimitRangeList

@@ -84,7 +84,7 @@ func TestEveryCodeIsUsed(t *testing.T) {
 
 // known are the placeholders that texts may contain.
 var known = strings.Fields(`
-	namespace child childOf stall function holder holderPlace boundPods boundRanks cores nodeText usable job kind kindLower jobKinds service secret report role field reference image
+	namespace what child childOf stall function holder holderPlace boundPods boundRanks cores nodeText usable job kind kindLower jobKinds service secret report role field reference image
 	workers perWorker ranks slots alone limit limitText slotsField workersField workerTemplate deadlineField gangField
 	runtime jobHosts templateName otherTemplate rankLower who whoLower pod logPod worker hostPod launcherPods selector node onNode host hosts hostText
 	rank rankText rankWho ranksText code codeText errorText placeText probe program where library file uid size gpus gpuText totalText

@@ -83,7 +83,7 @@ var stalls = []Entry{
 	},
 	{
 		Code: TrainingDiverged, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
-		Summary: "The training has diverged: {figure} is {is}.",
+		Summary: "{what|The training} has diverged: {figure} is {is}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "See when it began, and compare it with the other figures of that time.", Action: "kubectl odh mpijob top {job} -n {namespace} --history"},
 			{Text: "Stop the job, and start it again from the last checkpoint before, with a lower learning rate, a warm-up, or gradient clipping."},
@@ -340,3 +340,15 @@ var (
 		{Text: "See whether the other side connects to this host and port. For ranks of other pods it must listen on all addresses, not on localhost.", Action: `server.bind(("", port))`},
 	}
 )
+
+// InvalidOperation are the first remedies of TrainingDiverged if NumPy has warned of the operation. They use where.
+var InvalidOperation = []v1alpha1.Remedy{
+	{Text: "Look at {where}, where NumPy has warned of a division by zero, an invalid value or an overflow: one such value makes sums over all ranks NaN. Leave such elements out."},
+	{Text: "End the program when a figure is no number: comparisons with NaN are false, so that a loop that waits for a small figure never ends.", Action: "numpy.isfinite(...)"},
+}
+
+// NotFiniteFigure are the first remedies of TrainingDiverged for a figure that is no loss.
+var NotFiniteFigure = []v1alpha1.Remedy{
+	{Text: "Look for the first operation whose result is no number, such as a division by zero or the root of a negative number. NumPy can end the program there.", Action: "numpy.seterr(all='raise')"},
+	{Text: "End the program when a figure is no number: comparisons with NaN are false, so that a loop that waits for a small figure never ends.", Action: "numpy.isfinite(...)"},
+}

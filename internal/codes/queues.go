@@ -23,9 +23,10 @@ var queues = []Entry{
 	},
 	{
 		Code: QueueNeedsRequests, Phase: v1alpha1.PhaseQueued, Severity: v1alpha1.SeverityError,
-		Summary: "Queue {queue} can never admit the job, and others wait behind it: {said}",
+		Summary: "Queue {queue} can never admit the job, and others may wait behind it: {said}",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Set requests of CPU or memory for the pods of the launcher and the workers.", Action: "{workerTemplate}.spec.containers[0].resources.requests"},
+			{Text: "Or ask the administrator of the namespace for a LimitRange with a default, or that of the runtime to add requests to its pods."},
 		},
 	},
 	{

@@ -49,7 +49,7 @@ func TestDecide(t *testing.T) {
 			if err := yaml.Unmarshal([]byte(text), g.workload); err != nil {
 				t.Fatal(err)
 			}
-			queue := kueue.FromKueue("team-a", g.workload, nil)
+			queue := kueue.FromKueue("team-a", g.workload)
 			queue.NeverFits = neverFits
 			g.seen.Queue, g.job.Gang.TimeoutSet, g.job.Lifecycle.Suspended = &queue, limited, true
 		}

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -12,11 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/waiting"
@@ -102,11 +101,11 @@ func (s *starts) isOld(now time.Time, found bool) bool {
 
 // estimate returns the starts of all jobs that wait in queues.
 func (s *queueStarts) estimate(ctx context.Context, now time.Time) (map[types.UID]waiting.Estimate, error) {
-	clusterQueues, err := listAs[kueue.ClusterQueue](ctx, s.live, kueue.ClusterQueueKind)
+	clusterQueues, err := cluster.ListAs[kueue.ClusterQueue](ctx, s.live, kueue.ClusterQueueKind)
 	if err != nil {
 		return nil, err
 	}
-	localQueues, err := listAs[kueue.LocalQueue](ctx, s.live, kueue.LocalQueueKind)
+	localQueues, err := cluster.ListAs[kueue.LocalQueue](ctx, s.live, kueue.LocalQueueKind)
 	if err != nil {
 		return nil, err
 	}
@@ -154,23 +153,4 @@ func (s *queueStarts) describeJob(workload *kueue.Workload) waiting.Job {
 		return waiting.Job{Namespace: workload.Namespace, Name: owner.Name}
 	}
 	return s.describe(mpi.ID{Kind: owner.Kind, Namespace: workload.Namespace, Name: owner.Name})
-}
-
-// listAs returns all objects of a kind that can be read.
-func listAs[T any](ctx context.Context, reader client.Reader, kind schema.GroupVersionKind) ([]*T, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := reader.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("list %ss: %w", kind.Kind, err)
-	}
-	all := make([]*T, 0, len(list.Items))
-	for i := range list.Items {
-		object := new(T)
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, object); err != nil {
-			log.FromContext(ctx).V(1).Info("an object cannot be read", "kind", kind.Kind, "name", list.Items[i].GetName(), "error", err.Error())
-			continue
-		}
-		all = append(all, object)
-	}
-	return all, nil
 }

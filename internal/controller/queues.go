@@ -153,17 +153,16 @@ func (q *queues) observe(ctx context.Context, job mpi.Job, now time.Time) (*kueu
 	if err != nil {
 		return nil, nil, err
 	}
-	state := kueue.FromKueue(job.Queue, workload, nil)
+	state := kueue.FromKueue(job.Queue, workload)
 	q.doubt(job, &state, now)
 	waits := workload == nil && job.Lifecycle.Suspended && !job.SuspendedInQueue
 	if since := q.without.of(job.ID(), waits, now); waits && now.Sub(since) >= kueue.WorkloadTime {
 		state = kueue.WithoutWorkload(job, since, q.priorities.names(ctx, now))
 	}
-	if workload != nil && !state.Admitted && !state.Never {
+	if workload != nil && workload.Standing() == kueue.Active && !state.Admitted && !state.Never {
 		queue := types.NamespacedName{Namespace: job.Namespace, Name: state.Name}
-		state = kueue.FromKueue(job.Queue, workload, q.positions.positionOf(ctx, queue, workload.Name, now))
-		q.doubt(job, &state, now)
-		if q.starts != nil && !state.Never {
+		q.positions.positionOf(ctx, queue, workload.Name, now).AddTo(&state)
+		if q.starts != nil {
 			state.Start = q.starts.startOf(ctx, workload.UID, now)
 		}
 	}

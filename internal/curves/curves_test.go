@@ -127,6 +127,13 @@ func TestFindDivergence(t *testing.T) {
 		}
 		return lines
 	}
+	named := func(name string, count int, value func(i int) float64) []curves.Line {
+		lines := series(count, value)
+		for i := range lines {
+			lines[i].Figures[0].Name = name
+		}
+		return lines
+	}
 	falling := func(i int) float64 { return 2 / (1 + float64(i)/10) }
 	until := func(end int, then func(i int) float64) func(i int) float64 {
 		return func(i int) float64 {
@@ -143,24 +150,27 @@ func TestFindDivergence(t *testing.T) {
 		// since is the place of the first value that is not a number.
 		since int64
 	}{
-		"falls":                {series(300, falling), false, "", 0},
-		"NaN":                  {series(50, until(40, func(int) float64 { return none })), true, "NaN", 400},
-		"NaN for long":         {series(900, until(40, func(int) float64 { return none })), true, "NaN", 400},
-		"NaN at once":          {series(3, func(int) float64 { return none }), true, "NaN", 0},
-		"infinite":             {series(50, until(40, func(int) float64 { return math.Inf(1) })), true, "Inf", 400},
-		"NaN, and goes on":     {series(60, func(i int) float64 { return map[bool]float64{true: none, false: falling(i)}[i == 20] }), false, "", 0},
-		"NaN in one step":      {series(41, until(40, func(int) float64 { return none })), false, "", 0},
-		"NaN in two steps":     {series(42, until(40, func(int) float64 { return none })), false, "", 0},
-		"NaN a moment ago":     {series(46, until(40, func(i int) float64 { return map[bool]float64{true: none, false: falling(i)}[i < 45] })), false, "", 0},
-		"NaN now and then":     {series(99, func(i int) float64 { return map[bool]float64{true: none, false: falling(i)}[i%3 == 2] }), false, "", 0},
-		"NaN again":            {series(60, func(i int) float64 { return map[bool]float64{true: none, false: falling(i)}[i == 20 || i >= 50] }), true, "NaN", 500},
-		"grows":                {series(100, until(60, func(i int) float64 { return 0.3 * math.Pow(1.2, float64(i-60)) })), true, "", 0},
-		"grows a little":       {series(100, until(60, func(i int) float64 { return 0.3 + float64(i-60)/100 })), false, "", 0},
-		"an outlier":           {series(100, func(i int) float64 { return map[bool]float64{true: 99, false: falling(i)}[i%30 == 29] }), false, "", 0},
-		"too few":              {series(19, func(i int) float64 { return math.Exp(float64(i)) }), false, "", 0},
-		"grows from the start": {series(40, func(i int) float64 { return math.Exp(float64(i) / 5) }), true, "", 0},
-		"negative":             {series(40, func(i int) float64 { return -math.Exp(float64(i) / 5) }), false, "", 0},
-		"negative, then grows": {series(40, func(i int) float64 { return float64(i*i) - 10 }), false, "", 0},
+		"falls":                   {series(300, falling), false, "", 0},
+		"NaN":                     {series(50, until(40, func(int) float64 { return none })), true, "NaN", 400},
+		"NaN for long":            {series(900, until(40, func(int) float64 { return none })), true, "NaN", 400},
+		"NaN at once":             {series(3, func(int) float64 { return none }), true, "NaN", 0},
+		"infinite":                {series(50, until(40, func(int) float64 { return math.Inf(1) })), true, "Inf", 400},
+		"NaN, and goes on":        {series(60, func(i int) float64 { return map[bool]float64{true: none, false: falling(i)}[i == 20] }), false, "", 0},
+		"NaN in one step":         {series(41, until(40, func(int) float64 { return none })), false, "", 0},
+		"NaN in two steps":        {series(42, until(40, func(int) float64 { return none })), false, "", 0},
+		"NaN a moment ago":        {series(46, until(40, func(i int) float64 { return map[bool]float64{true: none, false: falling(i)}[i < 45] })), false, "", 0},
+		"NaN now and then":        {series(99, func(i int) float64 { return map[bool]float64{true: none, false: falling(i)}[i%3 == 2] }), false, "", 0},
+		"NaN again":               {series(60, func(i int) float64 { return map[bool]float64{true: none, false: falling(i)}[i == 20 || i >= 50] }), true, "NaN", 500},
+		"grows":                   {series(100, until(60, func(i int) float64 { return 0.3 * math.Pow(1.2, float64(i-60)) })), true, "", 0},
+		"grows a little":          {series(100, until(60, func(i int) float64 { return 0.3 + float64(i-60)/100 })), false, "", 0},
+		"an outlier":              {series(100, func(i int) float64 { return map[bool]float64{true: 99, false: falling(i)}[i%30 == 29] }), false, "", 0},
+		"too few":                 {series(19, func(i int) float64 { return math.Exp(float64(i)) }), false, "", 0},
+		"grows from the start":    {series(40, func(i int) float64 { return math.Exp(float64(i) / 5) }), true, "", 0},
+		"negative":                {series(40, func(i int) float64 { return -math.Exp(float64(i) / 5) }), false, "", 0},
+		"a residual that is NaN":  {named("residual", 30, func(i int) float64 { return map[bool]float64{true: none, false: falling(i)}[i >= 10] }), true, "NaN", 100},
+		"a residual that grows":   {named("residual", 40, func(i int) float64 { return math.Exp(float64(i) / 5) }), false, "", 0},
+		"an accuracy that is NaN": {named("accuracy", 30, func(int) float64 { return none }), false, "", 0},
+		"negative, then grows":    {series(40, func(i int) float64 { return float64(i*i) - 10 }), false, "", 0},
 		"NaN in lines of the same second": {slices.Concat(series(9, falling), []curves.Line{
 			{Time: begin.Add(20 * time.Second), Step: none, Epoch: none, Figures: lossOf("g_loss", 1)},
 			{Time: begin.Add(21 * time.Second), Step: none, Epoch: none, Figures: lossOf("g_loss", none)},

@@ -29,14 +29,14 @@ type Point struct {
 // growing are the names of losses that do not grow by design. Those of critics and discriminators do.
 var growing = []string{"loss", "train_loss", "training_loss", "val_loss", "valid_loss", "validation_loss", "eval_loss", "test_loss"}
 
-// FindDivergence returns the first loss that diverges; false if none does. now is the time at which a program runs on, zero if it has ended.
+// FindDivergence returns the first figure that diverges: a loss, or another that shows in each step how far a program is, such as a residual; false if none does. now is the time at which a program runs on, zero if it has ended.
 func FindDivergence(all *v1alpha1.TrainingCurves, now time.Time) (Divergence, bool) {
 	if all == nil {
 		return Divergence{}, false
 	}
 	isLast := now.IsZero() || now.Sub(all.Until.Time) >= longPause
 	for _, curve := range all.Figures {
-		if curve.Name != "loss" && !strings.HasSuffix(curve.Name, "_loss") {
+		if !IsLoss(curve.Name) && !converging.MatchString(curve.Name) {
 			continue
 		}
 		if found, isNone := isNotFinite(curve, isLast); isNone {
@@ -48,6 +48,9 @@ func FindDivergence(all *v1alpha1.TrainingCurves, now time.Time) (Divergence, bo
 	}
 	return Divergence{}, false
 }
+
+// IsLoss reports whether a figure is a loss by its name.
+func IsLoss(name string) bool { return name == "loss" || strings.HasSuffix(name, "_loss") }
 
 const (
 	// window is how many points a level is the median of: single outliers do not count.

@@ -1,6 +1,9 @@
 package diagnose
 
 import (
+	"path"
+	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -8,6 +11,7 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/curves"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
+	"opendatahub.io/mpijob/internal/diagnose/loglines"
 	"opendatahub.io/mpijob/internal/podstatus"
 )
 
@@ -26,14 +30,47 @@ func trainingDiverged(p *input) []Finding {
 	}
 	curve := found.Curve
 	point := func(at curves.Point) string { return shortNumber(at.Value) + " at " + placeText(curve.By, at.At) }
-	values := map[string]string{"figure": curve.Name, "is": found.NotFinite + " since " + placeText(curve.By, found.At)}
+	values := map[string]string{"what": "The training", "figure": curve.Name, "is": found.NotFinite + " since " + placeText(curve.By, found.At)}
+	entry := codes.Lookup(codes.TrainingDiverged)
+	var warning string
+	if found.NotFinite != "" {
+		warning, values["where"] = p.numericWarning()
+	}
+	switch {
+	case warning != "":
+		entry.Remedies = slices.Concat(codes.InvalidOperation, entry.Remedies[:1], entry.Remedies[2:])
+	case !curves.IsLoss(curve.Name):
+		entry.Remedies = slices.Concat(codes.NotFiniteFigure, entry.Remedies[:1])
+	}
+	if !curves.IsLoss(curve.Name) {
+		values["what"] = "The computation"
+	}
 	evidence := "Log: the first " + curve.Name + " that is no number was printed at " + placeText(curve.By, found.At) + "."
 	if found.NotFinite == "" {
 		// The text stays the same while the loss grows.
 		values["is"] = "more than three times as large as it was, " + point(found.Least)
 		evidence = "Log: the medians of five values of " + curve.Name + " are " + point(found.Least) + " and " + point(found.Latest) + "."
 	}
-	return []Finding{p.find(codes.TrainingDiverged, p.Pods[:min(1, len(p.Pods))], values, evidence)}
+	f := p.findAs(entry, p.Pods[:min(1, len(p.Pods))], values)
+	if f.Evidence = []string{evidence}; warning != "" {
+		f.Evidence = append(f.Evidence, warning)
+	}
+	return []Finding{f}
+}
+
+// invalidOperation is the warning of NumPy about an operation whose result is not a number, or infinite.
+var invalidOperation = regexp.MustCompile(`(\S+\.py|<(?:string|stdin)>):(\d+): RuntimeWarning: (?:invalid value|divide by zero|overflow) encountered in \S+`)
+
+// numericWarning returns a line of a log with such a warning, and the place of the operation; "" if there is none.
+func (p *input) numericWarning() (line, where string) {
+	for _, pod := range p.Pods {
+		for _, text := range pod.Log.Lines {
+			if found := invalidOperation.FindStringSubmatch(text); found != nil {
+				return "Log of " + pod.Name + ": " + loglines.OneLine(text), path.Base(found[1]) + ", line " + found[2]
+			}
+		}
+	}
+	return "", ""
 }
 
 // figureConstant notes that a figure which shows how far the program has come does not change any more, although its steps go on.

@@ -10,6 +10,7 @@ import (
 
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/curves"
+	"opendatahub.io/mpijob/internal/jobstate"
 	"opendatahub.io/mpijob/internal/mpitest"
 )
 
@@ -26,6 +27,11 @@ func lossOf(count int, loss func(i int) float64) func(*scene) {
 	}
 }
 
+// of gives the figure another name.
+func of(figure string) func(*scene) {
+	return func(s *scene) { s.evidence.Curves.Figures[0].Name = figure }
+}
+
 func TestTrainingDiverged(t *testing.T) {
 	falling := func(i int) float64 { return 2 / (1 + float64(i)/10) }
 	notANumber := lossOf(60, func(i int) float64 {
@@ -36,8 +42,14 @@ func TestTrainingDiverged(t *testing.T) {
 	})
 	grown := lossOf(80, func(i int) float64 { return falling(min(i, 60)) * math.Pow(1.25, float64(max(0, i-60))) })
 	check(t, map[string]expect{
-		"loss-not-a-number":           {codes.TrainingDiverged, running(2).with(notANumber)},
-		"loss-grows":                  {codes.TrainingDiverged, running(2).with(grown)},
+		"loss-not-a-number":     {codes.TrainingDiverged, running(2).with(notANumber)},
+		"loss-grows":            {codes.TrainingDiverged, running(2).with(grown)},
+		"residual-not-a-number": {codes.TrainingDiverged, running(2).with(notANumber, of("residual"))},
+		"residual-of-a-division-by-zero": {codes.TrainingDiverged, running(2).with(notANumber, of("residual"), func(s *scene) {
+			s.evidence.Logs = map[string]jobstate.Log{"pi-launcher-0": {Lines: []string{
+				"/code/solve.py:13: RuntimeWarning: invalid value encountered in divide", "  change = values / weights / 10.0**step", "step 500 residual nan",
+			}}}
+		})},
 		"loss-not-a-number-succeeded": {codes.TrainingDiverged, running(2).with(succeededLauncher, notANumber)},
 	})
 	started := func(s *scene) {

@@ -33,6 +33,11 @@ func images(p *input) []Finding {
 	if p.pullsAlways(g.Pods[0].Role) {
 		figures["second"], figures["secondAction"] = "If the nodes have the image, let them use it: imagePullPolicy Always asks the registry each time.", p.field(g.Pods[0].Role)+".spec.containers[0].imagePullPolicy: IfNotPresent"
 	}
+	if other := p.siblingImage(strings.Trim(p.imageOf(g), `"`)); other != "" && tagMatters.MatchString(figures["why"]) {
+		figures["second"], figures["secondAction"] = figures["first"], figures["firstAction"]
+		figures["first"] = "Use the tag that the job's other pods have: " + other + "."
+		figures["firstAction"] = p.field(g.Pods[0].Role) + ".spec.containers[0].image: " + other
+	}
 	secret, line := p.missingPullSecret(g.Pods)
 	if secret != "" {
 		figures["why"] += fmt.Sprintf("; pull secret %q of the pod does not exist", secret)
@@ -55,7 +60,30 @@ func images(p *input) []Finding {
 }
 
 // tagMatters is why an image was not pulled that could be the wrong one.
-var tagMatters = regexp.MustCompile(`^: (?:the registry is not reachable|no image with this name|authentication required)`)
+var tagMatters = regexp.MustCompile(`^: (?:the registry is not reachable|no image with this name|authentication required|it is not on the node)`)
+
+// siblingImage returns the image of the same repository that a container of the job has with another tag, and that was pulled; "" if there is none.
+func (p *input) siblingImage(image string) string {
+	for _, pod := range p.Pods {
+		template := p.Template(pod.Role)
+		for _, c := range slices.Concat(template.InitContainers, template.Containers) {
+			isPulled := func(status corev1.ContainerStatus) bool { return status.Name == c.Name && status.ImageID != "" }
+			if c.Image != image && repositoryOf(c.Image) == repositoryOf(image) && slices.ContainsFunc(slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses), isPulled) {
+				return c.Image
+			}
+		}
+	}
+	return ""
+}
+
+// repositoryOf returns the name of an image without its tag or digest.
+func repositoryOf(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if at := strings.LastIndex(image, ":"); at > strings.LastIndex(image, "/") {
+		return image[:at]
+	}
+	return image
+}
 
 // withoutTag reports whether the name of an image has neither a tag nor a digest. The last colon may be before the registry's port.
 func withoutTag(image string) bool {

@@ -92,6 +92,11 @@ func TestWhatKubernetesSays(t *testing.T) {
 			s.job.Workers.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways
 		})},
 		"image-never-pulled": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImageNeverPull", `Container image "quay.io/team/train:1" is not present with pull policy of Never`))},
+		"image-tag-of-the-workers-alone": {codes.ImagePullFailed, starting(1, mpitest.Waiting("ErrImageNeverPull", `Container image "quay.io/nobody/nothing:1" is not present with pull policy of Never`)).with(func(s *scene) {
+			s.job.Launcher.Template.Spec.Containers[0].Name, s.job.Launcher.Template.Spec.Containers[0].Image = "main", "quay.io/nobody/nothing:dev"
+			s.job.Workers.Template.Spec.Containers[0].Image = "quay.io/nobody/nothing:1"
+			s.seen.LauncherPods[0].Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", Image: "quay.io/nobody/nothing:dev", ImageID: "sha256:1"}}
+		})},
 		"image-name-invalid": {codes.InvalidImageName, starting(2, mpitest.Waiting("InvalidImageName", `Failed to apply default image tag "Quay.io/Team/Image": couldn't parse image name: invalid reference format: repository name must be lowercase`))},
 		"secret-missing":     {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `secret "s3-credentials" not found`))},
 		"connection-missing": {codes.MissingReference, starting(2, mpitest.Waiting("CreateContainerConfigError", `secret "training-data" not found`)).with(func(s *scene) {
@@ -327,6 +332,15 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 			func(s *scene) { s.seen.Launcher, s.seen.LauncherPods = nil, nil },
 			worker(1, corev1.PodRunning, notReadyFor(time.Minute)),
 			event("Pod", "pi-worker-1", "Unhealthy", "Readiness probe failed: dial tcp 10.2.3.4:8080: connect: connection refused"),
+		)},
+		"readiness-without-output": {codes.WorkersNotReady, running(2, func(j *mpi.Job) { j.Launcher.AfterWorkers = true }).with(
+			func(s *scene) { s.seen.Launcher, s.seen.LauncherPods = nil, nil },
+			worker(1, corev1.PodRunning, notReadyFor(time.Minute)),
+			event("Pod", "pi-worker-1", "Unhealthy", "Readiness probe failed: "),
+			func(s *scene) {
+				probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"test", "-f", "/tmp/ready"}}}}
+				s.job.Workers.Template.Spec.Containers[0].ReadinessProbe = probe
+			},
 		)},
 		"startup-probe-not-executed-before-the-launcher": {codes.WorkersNotReady, running(2, func(j *mpi.Job) { j.Launcher.AfterWorkers = true }).with(
 			func(s *scene) { s.seen.Launcher, s.seen.LauncherPods = nil, nil },

@@ -14,6 +14,8 @@ import (
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/diagnose/facts"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/phrase"
 	"opendatahub.io/mpijob/internal/podstatus"
 )
 
@@ -58,6 +60,8 @@ func probes(p *input) []Finding {
 		if len(pods) == 0 {
 			if figures["probe"] = probe; answer != "" {
 				figures["message"] = " (" + answer + ")"
+			} else {
+				figures["message"] = p.probeOf(pod.Role, probe)
 			}
 		}
 		if line != "" {
@@ -69,6 +73,25 @@ func probes(p *input) []Finding {
 		return nil
 	}
 	return []Finding{p.find(codes.ProbeFailed, pods, figures, evidence...)}
+}
+
+// probeOf returns what the readiness, liveness or startup probe of a role's pods does, in brackets, such as " (test -f /tmp/ready)"; "" if they
+// have none.
+func (p *input) probeOf(role mpi.Role, kind string) string {
+	template := p.Template(role)
+	for _, c := range slices.Concat(template.InitContainers, template.Containers) {
+		probe := map[string]*corev1.Probe{"readiness": c.ReadinessProbe, "liveness": c.LivenessProbe, "startup": c.StartupProbe}[kind]
+		switch {
+		case probe == nil:
+		case probe.Exec != nil:
+			return " (" + phrase.QuoteCommand(probe.Exec.Command) + ")"
+		case probe.HTTPGet != nil:
+			return fmt.Sprintf(" (GET %s at port %s)", cmp.Or(probe.HTTPGet.Path, "/"), probe.HTTPGet.Port.String())
+		case probe.TCPSocket != nil:
+			return fmt.Sprintf(" (connect to port %s)", probe.TCPSocket.Port.String())
+		}
+	}
+	return ""
 }
 
 // probeBefore returns the probe because of which a container was stopped, with its last answer and the event that has it; "" if it

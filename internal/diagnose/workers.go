@@ -65,6 +65,9 @@ func workersNotReady(p *input) []Finding {
 			}
 			// The latest event is about the probe that the pod waits for.
 			figures["awaited"], figures["message"] = strings.ToLower(found[2]), ": "+strings.TrimSuffix(lower(found[1]), ".")
+			if answer, isEmpty := strings.CutSuffix(strings.TrimSpace(figures["message"]), "probe failed:"); isEmpty {
+				figures["message"] = answer + "probe failed" + p.probeOf(pod.Role, figures["awaited"])
+			}
 			if errored := erroredProbe.FindStringSubmatch(event.Message); errored != nil && neverExecuted.MatchString(errored[2]) {
 				figures["message"] = fmt.Sprintf(": its %s probe cannot be executed: %s", figures["awaited"], probeError(errored[2]))
 			}

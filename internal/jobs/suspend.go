@@ -90,7 +90,7 @@ func (c *Client) setSuspended(ctx context.Context, job Job, suspend bool, dryRun
 	} else {
 		report.Result = resumeResult(job, workload)
 		if workload != nil {
-			queue := kueue.FromKueue(job.Object.GetLabels()[mpi.LabelQueue], workload, nil)
+			queue := kueue.FromKueue(job.Object.GetLabels()[mpi.LabelQueue], workload)
 			report.Queue = queue.Name
 			if workload.Standing() == kueue.Resting {
 				report.QueueMessage = queue.Message

@@ -100,7 +100,12 @@ func suspendedWithout(j mpi.Job) map[string]string {
 		if j.Kind == mpi.KindTrainJob {
 			suspend = "spec.suspend"
 		}
-		return map[string]string{"message": fmt.Sprintf("Suspended by its own field %s. The job names no queue that would resume it: to start it, run kubectl odh mpijob resume %s -n %s.", suspend, j.Name, j.Namespace)}
+		since := ""
+		if j.Generation == 1 {
+			// The job was not changed since.
+			since = " since its creation"
+		}
+		return map[string]string{"message": fmt.Sprintf("Suspended%s by its own field %s. The job names no queue that would resume it: to start it, run kubectl odh mpijob resume %s -n %s.", since, suspend, j.Name, j.Namespace)}
 	}
 	return map[string]string{"message": fmt.Sprintf("Suspended. The job names queue %s, but Kueue, which would resume it, was not found on the cluster.", j.Queue)}
 }

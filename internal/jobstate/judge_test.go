@@ -160,6 +160,11 @@ func TestJudge(t *testing.T) {
 			phase: v1alpha1.PhaseSuspended, reason: codes.Suspended,
 			message: "Suspended by its own field spec.runPolicy.suspend. The job names no queue that would resume it: to start it, run kubectl odh mpijob resume pi -n ns.",
 		},
+		"created suspended": {
+			job:   mpitest.Job(2, func(j *mpi.Job) { j.Generation, j.Lifecycle.Suspended = 1, true }),
+			phase: v1alpha1.PhaseSuspended, reason: codes.Suspended,
+			message: "Suspended since its creation by its own field spec.runPolicy.suspend. The job names no queue that would resume it: to start it, run kubectl odh mpijob resume pi -n ns.",
+		},
 		"suspended TrainJob": {
 			job:   mpitest.Job(2, func(j *mpi.Job) { j.Kind, j.Lifecycle.Suspended = mpi.KindTrainJob, true }),
 			phase: v1alpha1.PhaseSuspended, reason: codes.Suspended,

@@ -27,6 +27,10 @@ type ClusterQueue struct {
 		AdmissionScope *struct{} `json:"admissionScope,omitempty"`
 		// QueueingStrategy is StrictFIFO if no job passes one that does not fit.
 		QueueingStrategy string `json:"queueingStrategy,omitempty"`
+		// AdmissionChecksStrategy has what jobs wait for after they have quota.
+		AdmissionChecksStrategy struct {
+			AdmissionChecks []struct{} `json:"admissionChecks,omitempty"`
+		} `json:"admissionChecksStrategy"`
 	} `json:"spec"`
 	Status struct {
 		// FlavorsReservation is what the Workloads hold that have reserved quota.

@@ -147,9 +147,8 @@ func (w *Workload) Switch(active bool) map[string]any {
 	return map[string]any{"metadata": metadata, "spec": map[string]any{"active": active}}
 }
 
-// FromKueue returns a job's state in its queue. The Workload is nil before Kueue has created one, the position is nil if
-// it is unknown.
-func FromKueue(queue string, workload *Workload, position *Position) jobstate.QueueState {
+// FromKueue returns a job's state in its queue, without its position. The Workload is nil before Kueue has created one.
+func FromKueue(queue string, workload *Workload) jobstate.QueueState {
 	state := jobstate.QueueState{Backend: Kueue, Name: queue}
 	if workload == nil {
 		state.Message = "Kueue has not created a Workload yet"
@@ -179,9 +178,6 @@ func FromKueue(queue string, workload *Workload, position *Position) jobstate.Qu
 	if standing == GivenUp {
 		state.Never, state.Reason, state.Message, state.Evicted = true, ReasonDeactivated, cmp.Or(state.Evicted, "the Workload is deactivated"), ""
 		return state
-	}
-	if position != nil {
-		state.Position, state.Total = position.InQueue+1, position.InClusterQueue+1
 	}
 	held(&state, workload)
 	return state
@@ -259,7 +255,7 @@ func held(state *jobstate.QueueState, workload *Workload) {
 	if reason, clause := refusal(why.Message); reason != "" {
 		state.Reason, state.Why = reason, clause
 	}
-	if empty := workload.withoutRequests(); empty != "" && why.Message == noLongerFits {
+	if empty := workload.withoutRequests(); empty != "" && (why.Message == noLongerFits || strings.HasSuffix(why.Message, noTopologyFlavor)) {
 		state.Reason, state.Why = ReasonNeedsRequests, fmt.Sprintf("pods of the pod set %s request nothing, and Kueue does not admit such pods where it selects the nodes", empty)
 	}
 	switch state.Reason {
@@ -271,6 +267,10 @@ func held(state *jobstate.QueueState, workload *Workload) {
 // noLongerFits is Kueue 0.19's message about a job with pods that request nothing, if it selects the nodes: no node has room for them
 // (pkg/cache/scheduler/tas_flavor_snapshot.go, Fits), whatever it found before. It tries such a job again at once, so that others wait.
 const noLongerFits = "Workload no longer fits after processing another workload"
+
+// noTopologyFlavor ends its message about such a job if the queue has no quota of pods: no resource has a flavor then
+// (pkg/scheduler/flavorassigner/errors.go). Kueue tries the job again only when something changes.
+const noTopologyFlavor = ": no TAS flavor assigned"
 
 // withoutRequests returns the name of the first pod set that requests nothing; "" if each requests something.
 func (w *Workload) withoutRequests() string {

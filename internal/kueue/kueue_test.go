@@ -54,6 +54,13 @@ func TestFromKueue(t *testing.T) {
 				Message: "Workload no longer fits after processing another workload",
 			},
 		},
+		"pods that request nothing, where Kueue selects the nodes and counts no pods": {
+			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Pending, message: 'failed to assign flavors to pod set launcher: no TAS flavor assigned'}], resourceRequests: [{name: launcher}, {name: worker, resources: {cpu: 100m}}]}}",
+			want: jobstate.QueueState{
+				Name: "team-a", Reason: "NeedsRequests", Never: true, Why: "pods of the pod set launcher request nothing, and Kueue does not admit such pods where it selects the nodes",
+				Message: "failed to assign flavors to pod set launcher: no TAS flavor assigned",
+			},
+		},
 		"others were faster": {
 			workload: "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: Pending, message: Workload no longer fits after processing another workload}], resourceRequests: [{name: launcher, resources: {cpu: 100m}}, {name: worker, resources: {cpu: 100m}}]}}",
 			want:     jobstate.QueueState{Name: "team-a", Reason: "Pending", Message: "Workload no longer fits after processing another workload"},
@@ -150,7 +157,8 @@ func TestFromKueue(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			got := kueue.FromKueue("team-a", workload, test.position)
+			got := kueue.FromKueue("team-a", workload)
+			test.position.AddTo(&got)
 			if rests := got.Reason == kueue.ReasonTimeout; (got.Evicted != "" || rests) == got.EvictedAt.IsZero() {
 				t.Errorf("it was put out at %s: %q", got.EvictedAt, got.Evicted)
 			} else if want := day.Add(3*time.Hour + 3*time.Minute + 5*time.Second); rests && !got.EvictedAt.Equal(want) {
@@ -169,7 +177,7 @@ func TestFromKueue(t *testing.T) {
 func TestQueuedJob(t *testing.T) {
 	job := mpi.New()
 	job.Lifecycle.Suspended, job.Queue = true, "team-a"
-	state := kueue.FromKueue("team-a", nil, &kueue.Position{})
+	state := kueue.FromKueue("team-a", nil)
 	out := jobstate.Judge(job, jobstate.Observed{Queue: &state})
 	if out.Phase != v1alpha1.PhaseQueued || !out.Suspended() || !strings.HasPrefix(out.Message, "Waiting in queue team-a.") {
 		t.Errorf("it is %s: %s", out.Phase, out.Message)
@@ -191,7 +199,7 @@ func TestSuspendedInAQueue(t *testing.T) {
 	job.Name, job.Queue, job.Lifecycle.Suspended = "pi", "team-a", true
 	workload := &kueue.Workload{}
 	workload.Name, workload.Spec.Active = "mpijob-pi-1a2b3", new(false)
-	state := kueue.FromKueue("team-a", workload, nil)
+	state := kueue.FromKueue("team-a", workload)
 	out := jobstate.Judge(job, jobstate.Observed{Queue: &state})
 	const want = "Suspended: a user deactivated Workload mpijob-pi-1a2b3. To wait in queue team-a again, run kubectl odh mpijob resume pi."
 	if out.Phase != v1alpha1.PhaseSuspended || out.Reason != codes.Suspended || out.NeedsAction || out.Message != want {

@@ -4,12 +4,21 @@ import (
 	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"opendatahub.io/mpijob/internal/jobstate"
 )
 
 // Position is a Workload's position among those that wait, counted from 0 (kueue/apis/visibility/v1beta2).
 type Position struct {
 	InQueue        int32 `json:"positionInLocalQueue"`
 	InClusterQueue int32 `json:"positionInClusterQueue"`
+}
+
+// AddTo adds the position, if it is known, to the state of a job that waits.
+func (p *Position) AddTo(state *jobstate.QueueState) {
+	if p != nil {
+		state.Position, state.Total = p.InQueue+1, p.InClusterQueue+1
+	}
 }
 
 // PendingPath returns the path of Kueue's visibility API that lists the Workloads that wait in a LocalQueue.

@@ -33,7 +33,7 @@ func TestEachReasonIsDecided(t *testing.T) {
 		if err := yaml.Unmarshal(fmt.Appendf(nil, "{status: {conditions: [{type: QuotaReserved, status: 'False', reason: %s, message: it says so}]}}", reason), &workload); err != nil {
 			t.Fatal(err)
 		}
-		state := kueue.FromKueue("team-a", &workload, nil)
+		state := kueue.FromKueue("team-a", &workload)
 		if want := slices.Contains(never, reason); state.Never != want || state.Reason != reason || state.Message != "it says so" {
 			t.Errorf("%s: never %t, want %t; reason %q, message %q", reason, state.Never, want, state.Reason, state.Message)
 		}

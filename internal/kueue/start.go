@@ -80,11 +80,11 @@ func (w *Workload) waitsNow(now time.Time, strict bool) bool {
 	if w.Standing() != Active {
 		return false
 	}
-	switch state := FromKueue(w.Spec.QueueName, w, nil); state.Reason {
+	switch state := FromKueue(w.Spec.QueueName, w); state.Reason {
 	case ReasonStopped, reasonInadmissible, reasonMisconfigured:
 		return false
 	case ReasonNeedsRequests:
-		return true
+		return strict || state.Message == noLongerFits
 	default:
 		return strict || !state.Never
 	}

@@ -297,8 +297,11 @@ func validateTemplate(j Job, template corev1.PodTemplateSpec, at *field.Path, mo
 	for i, mount := range template.Spec.Containers[0].VolumeMounts {
 		for _, taken := range mounts {
 			if path.Clean(mount.MountPath) == path.Clean(taken) {
-				errs = append(errs, field.Invalid(spec.Child("containers").Index(0).Child("volumeMounts").Index(i).Child("mountPath"), mount.MountPath,
-					"is a mount path that the operator uses; choose another path"))
+				why := "is a mount path that the operator uses; choose another path"
+				if taken == j.SSHMountPath {
+					why = fmt.Sprintf("is the path of %s, where the operator mounts a key that it makes for each job; remove this volume, or choose another path", j.Fields.SSHMountPath)
+				}
+				errs = append(errs, field.Invalid(spec.Child("containers").Index(0).Child("volumeMounts").Index(i).Child("mountPath"), mount.MountPath, why))
 			}
 		}
 	}

@@ -87,6 +87,13 @@ func TestValidate(t *testing.T) {
 			`spec.launcher.spec.volumes[1].name: Invalid value: "ssh-auth": is the name of a volume that the operator adds; choose another name`,
 			`spec.launcher.spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/etc/mpi/": is a mount path that the operator uses; choose another path`,
 		}},
+		"a volume where the keys are": {workers: 1, change: func(j *mpi.Job) {
+			keysAt("/home/mpiuser/.ssh")(j)
+			j.Workers.Template.Spec.Volumes = []corev1.Volume{{Name: "own"}}
+			j.Workers.Template.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "own", MountPath: "/home/mpiuser/.ssh/"}}
+		}, want: []string{
+			`spec.worker.spec.containers[0].volumeMounts[0].mountPath: Invalid value: "/home/mpiuser/.ssh/": is the path of spec.ssh, where the operator mounts a key that it makes for each job; remove this volume, or choose another path`,
+		}},
 		"resources out of range": {
 			workers: 1, change: resources(
 				list("cpu", "2", "memory", "-1Gi", "nvidia.com/gpu", "1", "amd.com/gpu", "1", "gpu", "1"),

@@ -222,7 +222,7 @@ func (g *gathering) readQueue(ctx context.Context) error {
 	if err := decode(&list.Items[0], workload); err != nil {
 		return err
 	}
-	state := kueue.FromKueue(g.job.Queue, workload, nil)
+	state := kueue.FromKueue(g.job.Queue, workload)
 	g.seen.Queue = &state
 	return nil
 }

@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,11 +10,13 @@ import (
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
@@ -205,4 +208,45 @@ func TestAdmissionInStoppedQueue(t *testing.T) {
 			return nil
 		})
 	}
+}
+
+// TestAdmissionWithoutRequests: the webhook refuses a job whose pods request nothing where Kueue selects the nodes, with the operator's rights, until a
+// LimitRange has a default.
+func TestAdmissionWithoutRequests(t *testing.T) {
+	t.Parallel()
+	namespace := newNamespace(t)
+	guarded(t, namespace)
+	for _, text := range []string{
+		"{kind: LocalQueue, metadata: {name: team, namespace: NAME}, spec: {clusterQueue: NAME}}",
+		"{kind: ResourceFlavor, metadata: {name: NAME}, spec: {topologyName: racks}}",
+		"{kind: ClusterQueue, metadata: {name: NAME}, spec: {resourceGroups: [{flavors: [{name: NAME}]}]}}",
+	} {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(strings.ReplaceAll(text, "NAME", namespace)), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		object.SetGroupVersionKind(kueue.LocalQueueKind.GroupVersion().WithKind(object.GetKind()))
+		create(t, object)
+		t.Cleanup(func() { _ = api.Delete(context.Background(), object) })
+	}
+	try := func() error {
+		return api.Create(t.Context(), mpitest.MPIJob(namespace, 2, func(job *kubeflow.MPIJob) {
+			job.Labels, job.Spec.RunPolicy.Suspend = map[string]string{mpi.LabelQueue: "team"}, new(true)
+		}), client.DryRunAll)
+	}
+	eventually(t, "the webhook refuses the job", func() error {
+		err := try()
+		for _, role := range []string{"Launcher", "Worker"} {
+			want := "spec.mpiReplicaSpecs[" + role + "].template.spec.containers[0].resources.requests: Required value: the pods ("
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), want) {
+				return fmt.Errorf("the answer lacks %q: %w", want, err)
+			}
+		}
+		return nil
+	})
+	create(t, &corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "sizes"},
+		Spec:       corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: amounts("cpu=100m")}}},
+	})
+	eventually(t, "it accepts the job", try)
 }

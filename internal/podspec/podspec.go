@@ -48,6 +48,16 @@ func Held(pod *corev1.Pod) corev1.ResourceList {
 	return list
 }
 
+// RequestsNothing reports whether a pod requests no resource, not even an amount of 0. It returns false if its runtime class may add requests, or if it
+// claims devices in another way.
+func RequestsNothing(pod *corev1.Pod) bool {
+	spec := &pod.Spec
+	if spec.RuntimeClassName != nil || len(spec.ResourceClaims) > 0 || spec.Resources != nil && len(spec.Resources.Limits) > 0 {
+		return false
+	}
+	return len(helpers.PodRequests(pod, helpers.PodResourcesOptions{})) == 0
+}
+
 // Text returns resources as a text, such as "cpu 2, memory 1Gi", or "no requests".
 func Text(list corev1.ResourceList) string {
 	parts := make([]string, 0, len(list))

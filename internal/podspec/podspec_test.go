@@ -187,3 +187,30 @@ func TestPolicyCountsAccelerators(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestsNothing: a pod requests nothing if no container does, and nothing else may.
+func TestRequestsNothing(t *testing.T) {
+	pod := func(change func(*corev1.PodSpec)) *corev1.Pod {
+		spec := corev1.PodSpec{Containers: []corev1.Container{container(nil, nil), container(nil, nil)}}
+		change(&spec)
+		return podspec.PodOf(corev1.PodTemplateSpec{Spec: spec})
+	}
+	for name, test := range map[string]struct {
+		change func(*corev1.PodSpec)
+		want   bool
+	}{
+		"nothing":             {func(*corev1.PodSpec) {}, true},
+		"one container":       {func(s *corev1.PodSpec) { s.Containers[1] = container(resources("cpu", "1m"), nil) }, false},
+		"a limit":             {func(s *corev1.PodSpec) { s.Containers[0] = container(nil, resources("nvidia.com/gpu", "1")) }, false},
+		"0":                   {func(s *corev1.PodSpec) { s.Containers[0] = container(resources("cpu", "0"), nil) }, false},
+		"an init container":   {func(s *corev1.PodSpec) { s.InitContainers = []corev1.Container{container(resources("cpu", "1"), nil)} }, false},
+		"the pod as a whole":  {func(s *corev1.PodSpec) { s.Resources = &corev1.ResourceRequirements{Requests: resources("cpu", "1")} }, false},
+		"a limit of the pod":  {func(s *corev1.PodSpec) { s.Resources = &corev1.ResourceRequirements{Limits: resources("cpu", "1")} }, false},
+		"a runtime class":     {func(s *corev1.PodSpec) { s.RuntimeClassName = new("kata") }, false},
+		"a claim of a device": {func(s *corev1.PodSpec) { s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}} }, false},
+	} {
+		if got := podspec.RequestsNothing(pod(test.change)); got != test.want {
+			t.Errorf("%s: got %t, want %t", name, got, test.want)
+		}
+	}
+}

@@ -62,6 +62,7 @@ func MPIJob(object *unstructured.Unstructured, settings plan.Settings) (Preview,
 	}
 	p := Preview{Job: job, Notes: append(mpi.Warnings(job), mpi.WarnAnnotations(mpi.KindMPIJob, nil, typed.Annotations)...)}
 	p.resume()
+	p.noteRequests(p.Job.PodSets())
 	if p.Job.Launcher.AfterWorkers {
 		p.Notes = append(p.Notes, "the launcher is created when all workers are ready (launcherCreationPolicy)")
 		p.Job.Launcher.AfterWorkers = false
@@ -79,6 +80,23 @@ func (p *Preview) resume() {
 	if p.Job.Lifecycle.Suspended {
 		p.Notes = append(p.Notes, "the job is suspended; its pods are created when it is resumed")
 		p.Job.Lifecycle.Suspended = false
+	}
+}
+
+// noteRequests adds a note about the pods of a job in a queue that request nothing.
+func (p *Preview) noteRequests(pods []mpi.PodSet) {
+	if p.Job.Queue == "" {
+		return
+	}
+	var empty []string
+	for _, set := range pods {
+		if podspec.RequestsNothing(podspec.PodOf(set.Template)) {
+			empty = append(empty, set.Name)
+		}
+	}
+	if len(empty) > 0 {
+		p.Notes = append(p.Notes, fmt.Sprintf("pods request nothing (%s): if Kueue selects the nodes in queue %s (topology-aware scheduling), and no LimitRange of the namespace has a default, the job is refused",
+			strings.Join(empty, ", "), p.Job.Queue))
 	}
 }
 
@@ -130,6 +148,7 @@ func TrainJob(from trainjob.TrainJob, used trainjob.Runtime, settings plan.Setti
 	job := trainjob.Convert(from, used)
 	p := Preview{Job: job, Notes: warnings}
 	p.resume()
+	p.noteRequests(trainjob.PodSets(from, used))
 	p.add("JobSet", job.Name, "Trainer", "runtime "+used.Name, nil)
 	if used.IsMPI() {
 		p.add("Secret", job.SecretName(), "Trainer", "SSH keys of the job", nil)

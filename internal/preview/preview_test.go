@@ -177,3 +177,46 @@ func TestTrainJob(t *testing.T) {
 		t.Error("a runtime that cannot be read is no error")
 	}
 }
+
+// TestQueuedWithoutRequests: a note names the pods of a job of either kind in a queue that request nothing.
+func TestQueuedWithoutRequests(t *testing.T) {
+	t.Parallel()
+	const note = "pods request nothing (launcher): if Kueue selects the nodes in queue team (topology-aware scheduling), and no LimitRange of the namespace has a default, the job is refused"
+	const queued = "metadata: {labels: {kueue.x-k8s.io/queue-name: team}, "
+	mpiJob := strings.Replace(fmt.Sprintf(mpiJobText, "", 1), ", resources: {requests: {cpu: 100m}}", "", 1)
+	trainJob := "{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {name: tune, namespace: ns}, spec: {runtimeRef: {name: mpi}, trainer: {numNodes: 2}}}"
+	for name, test := range map[string]struct {
+		text  string
+		notes int
+	}{
+		"MPIJob":   {mpiJob, 1},
+		"TrainJob": {trainJob, 1},
+		"an MPIJob whose pods all request something": {fmt.Sprintf(mpiJobText, "", 1), 0},
+	} {
+		for _, inQueue := range []bool{false, true} {
+			text, want := test.text, 0
+			if inQueue {
+				text, want = strings.Replace(text, "metadata: {", queued, 1), test.notes
+			}
+			object := &unstructured.Unstructured{Object: parse(t, text)}
+			p, errs := MPIJob(object, settings)
+			if object.GetKind() == "TrainJob" {
+				var job trainjob.TrainJob
+				var used *trainjob.Runtime
+				if job, errs = DecodeTrainJob(object); len(errs) == 0 {
+					var err error
+					if used, err = FindRuntime(job, []map[string]any{parse(t, runtimeText)}); err != nil || used == nil {
+						t.Fatal(used, err)
+					}
+					p, errs = TrainJob(job, *used, settings)
+				}
+			}
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			if got := strings.Count(strings.Join(p.Notes, "\n"), note); got != want || want == 0 && len(p.Notes) > 0 {
+				t.Errorf("%s, in a queue %t: the notes are %q", name, inQueue, p.Notes)
+			}
+		}
+	}
+}

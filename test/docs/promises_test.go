@@ -56,11 +56,15 @@ var ways = []struct{ name, text string }{{"plain", ""}, {"native", "with PodGrou
 // promisedTest is a test function with its name, the path of its file and its comment.
 type promisedTest struct{ name, path, comment, body string }
 
-// passed is when a test has passed, and the commit of the operator.
+// passed is when a test has passed, and the commit of the operator. Rounds is how often it did the same, if it prints that.
 type passed struct {
 	Time    time.Time `json:"time"`
 	Version string    `json:"version"`
+	Rounds  int       `json:"rounds,omitempty"`
 }
+
+// roundLine is what a test prints after each of its rounds.
+var roundLine = regexp.MustCompile(`_test\.go:\d+: round \d+: `)
 
 // TestPromises: the cells of the tables of promises name tests, and these tests run where and for what the cell says. The page has what each
 // sees, from its comment, and when it has passed; -update writes this.
@@ -194,7 +198,11 @@ func (p promisedTest) lastPassed(record map[string]passed) string {
 	var all []string
 	for _, way := range ways {
 		if when, has := record[way.name]; has {
-			all = append(all, fmt.Sprintf("%s%s (%s)", way.text, when.Time.Format(time.DateOnly), when.Version))
+			rounds := ""
+			if when.Rounds > 0 {
+				rounds = fmt.Sprintf(", %d rounds", when.Rounds)
+			}
+			all = append(all, fmt.Sprintf("%s%s (%s%s)", way.text, when.Time.Format(time.DateOnly), when.Version, rounds))
 		}
 	}
 	return cmp.Or(strings.Join(all, ", "), "not recorded")
@@ -225,14 +233,17 @@ func recordedPasses(t *testing.T, named map[string]bool) map[string]map[string]p
 			// Nobody can repeat it.
 			continue
 		}
-		for name, when := range passesIn(t, path) {
-			if !named[name] || !when.After(record[name][parts[0]].Time) {
+		for name, now := range passesIn(t, path) {
+			last := record[name][parts[0]]
+			// One of fewer rounds proves less.
+			if !named[name] || !now.Time.After(last.Time) || now.Rounds < last.Rounds {
 				continue
 			}
 			if record[name] == nil {
 				record[name] = map[string]passed{}
 			}
-			record[name][parts[0]] = passed{when, parts[1]}
+			now.Version = parts[1]
+			record[name][parts[0]] = now
 		}
 	}
 	maps.DeleteFunc(record, func(name string, _ map[string]passed) bool { return !named[name] })
@@ -247,34 +258,38 @@ func recordedPasses(t *testing.T, named map[string]bool) map[string]map[string]p
 }
 
 // passesIn returns the tests that have passed in a run of gotestsum, each at its first try.
-func passesIn(t *testing.T, path string) map[string]time.Time {
+func passesIn(t *testing.T, path string) map[string]passed {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	all, failed := map[string]time.Time{}, map[string]bool{}
+	all, failed, rounds := map[string]passed{}, map[string]bool{}, map[string]int{}
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		var event struct {
-			Time         time.Time
-			Action, Test string
+			Time                 time.Time
+			Action, Test, Output string
 		}
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
 			t.Fatalf("read %s: %v", path, err)
 		}
 		switch event.Action {
 		case "pass":
-			all[event.Test] = event.Time.UTC().Truncate(time.Second)
+			all[event.Test] = passed{Time: event.Time.UTC().Truncate(time.Second), Rounds: rounds[event.Test]}
 		case "fail":
 			failed[event.Test] = true
+		case "output":
+			if roundLine.MatchString(event.Output) {
+				rounds[event.Test]++
+			}
 		}
 	}
 	if err := lines.Err(); err != nil {
 		t.Fatalf("read %s: %v", path, err)
 	}
-	maps.DeleteFunc(all, func(name string, _ time.Time) bool { return failed[name] })
+	maps.DeleteFunc(all, func(name string, _ passed) bool { return failed[name] })
 	return all
 }
 
@@ -383,4 +398,29 @@ func testSources(t *testing.T) map[string]promisedTest {
 		}
 	}
 	return exist
+}
+
+// TestPassesWithRounds: a record of a run has how many rounds each test had, and no test that failed once.
+func TestPassesWithRounds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.json")
+	const run = `{"Time":"2026-11-30T01:00:00Z","Action":"output","Test":"TestA","Output":"    a_test.go:7: round 0: both have succeeded after 3s\n"}
+{"Time":"2026-11-30T01:00:01Z","Action":"output","Test":"TestA","Output":"    a_test.go:7: round 1: both have succeeded after 3s\n"}
+{"Time":"2026-11-30T01:00:01Z","Action":"output","Test":"TestA","Output":"    a_test.go:9: no round 2: it ends\n"}
+{"Time":"2026-11-30T01:00:02Z","Action":"pass","Test":"TestA"}
+{"Time":"2026-11-30T01:00:03Z","Action":"pass","Test":"TestB"}
+{"Time":"2026-11-30T01:00:04Z","Action":"fail","Test":"TestC"}
+{"Time":"2026-11-30T01:00:05Z","Action":"pass","Test":"TestC"}
+`
+	if err := os.WriteFile(path, []byte(run), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := func(second int) time.Time { return time.Date(2026, 11, 30, 1, 0, second, 0, time.UTC) }
+	want := map[string]passed{"TestA": {Time: at(2), Rounds: 2}, "TestB": {Time: at(3)}}
+	if got := passesIn(t, path); !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	told := promisedTest{path: root + "/test/e2e/a_test.go"}.lastPassed(map[string]passed{"plain": {Time: at(2), Version: "abc", Rounds: 2}, "queued": {Time: at(3), Version: "abc"}})
+	if want := "2026-11-30 (abc, 2 rounds), in a queue 2026-11-30 (abc)"; told != want {
+		t.Errorf("it is told as %q, want %q", told, want)
+	}
 }

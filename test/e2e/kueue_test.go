@@ -174,41 +174,55 @@ func TestNoDeadlockInAQueue(t *testing.T) {
 	}
 }
 
-// TestQueueEstimates: before it sends a job to a queue, create prints how many jobs wait and run there. When a job starts follows from the
-// deadlines of those before it, or nothing bounds them.
+// TestQueueEstimates: before it sends a job of either kind to a queue, create prints how many jobs wait and run there. When a job starts follows
+// from the deadlines of those before it, or nothing bounds them.
 func TestQueueEstimates(t *testing.T) {
 	t.Parallel()
-	namespace := newNamespace(t)
-	queueIn(t, namespace, 4)
-	create := func(name, want string, flags ...string) {
-		t.Helper()
-		out := odh(t, namespace, append(append([]string{"create", name, "--queue", "team", "--image", image, "--run-as-user", "1000", "--workers", "3", "--cpu", "20m", "--memory", "64Mi"}, flags...), "--", "sleep", "600")...)
-		if want == "" && strings.Contains(out, "Wait:") || !strings.Contains(out, want) {
-			t.Errorf("create %s does not print %q, but\n%s", name, want, out)
-		}
-	}
-	create("first", "", "--deadline", "30m")
-	reported(t, "MPIJob", namespace, "first", "the first runs", inPhase(v1alpha1.PhaseRunning))
-	create("second", "Wait: no job waits, 1 runs in queue team\n")
-	waitsFor(t, "MPIJob", namespace, "second", "4 more needed", "position 1")
-	create("third", "Wait: 1 job waits, 1 runs in queue team\n", "--dry-run=server")
-	create("third", "Wait: 1 job waits, 1 runs in queue team\n")
-	waitsFor(t, "MPIJob", namespace, "third", "position 2")
-	estimated := func(job, want string) {
-		t.Helper()
-		reported(t, "MPIJob", namespace, job, "its estimate says: "+want, func(r v1alpha1.JobReportStatus) error {
-			if r.Scheduling == nil || r.Scheduling.Estimate == nil || !strings.Contains(r.Scheduling.Estimate.Message, want) {
-				return fmt.Errorf("it waits like this: %+v", r.Scheduling)
+	// All jobs have 4 pods.
+	for kind, of := range map[string][]string{
+		kubeflow.Kind: {"--image", image, "--run-as-user", "1000", "--workers", "3"},
+		trainjob.Kind: {"--runtime", "mpi", "--workers", "4"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			namespace := newNamespace(t)
+			queueIn(t, namespace, 4)
+			of = append(of, "--cpu", "20m", "--memory", "64Mi")
+			if kind == trainjob.Kind {
+				runtimeIn(t, namespace, "mpi-openmpi")
+				shell{t, namespace}.awaitRuntime(append(append([]string{"create", "none"}, of...), "--dry-run=server", "--", "true")...)
 			}
-			return nil
+			create := func(name, want string, flags ...string) {
+				t.Helper()
+				out := odh(t, namespace, slices.Concat([]string{"create", name, "--queue", "team"}, of, flags, []string{"--", "sleep", "600"})...)
+				if want == "" && strings.Contains(out, "Wait:") || !strings.Contains(out, want) {
+					t.Errorf("create %s does not print %q, but\n%s", name, want, out)
+				}
+			}
+			create("first", "", "--deadline", "30m")
+			reported(t, kind, namespace, "first", "the first runs", inPhase(v1alpha1.PhaseRunning))
+			create("second", "Wait: no job waits, 1 runs in queue team\n")
+			waitsFor(t, kind, namespace, "second", "4 more needed", "position 1")
+			create("third", "Wait: 1 job waits, 1 runs in queue team\n", "--dry-run=server")
+			create("third", "Wait: 1 job waits, 1 runs in queue team\n")
+			waitsFor(t, kind, namespace, "third", "position 2")
+			estimated := func(job, want string) {
+				t.Helper()
+				reported(t, kind, namespace, job, "its estimate says: "+want, func(r v1alpha1.JobReportStatus) error {
+					if r.Scheduling == nil || r.Scheduling.Estimate == nil || !strings.Contains(r.Scheduling.Estimate.Message, want) {
+						return fmt.Errorf("it waits like this: %+v", r.Scheduling)
+					}
+					return nil
+				})
+			}
+			estimated("second", "by the deadlines of the jobs before it")
+			estimated("third", "the job second before it has no deadline")
+			create("fourth", "Wait: 2 jobs wait, 1 runs in queue team\n", "--dry-run=server")
+			// The jobs of another queue do not count.
+			if out := odh(t, namespace, slices.Concat([]string{"create", "other", "--queue", "elsewhere"}, of, []string{"--dry-run=server", "--", "sleep", "600"})...); strings.Contains(out, "Wait:") {
+				t.Errorf("create prints an estimate for a queue that no job uses:\n%s", out)
+			}
 		})
-	}
-	estimated("second", "by the deadlines of the jobs before it")
-	estimated("third", "the job second before it has no deadline")
-	create("fourth", "Wait: 2 jobs wait, 1 runs in queue team\n", "--dry-run=server")
-	// The jobs of another queue do not count.
-	if out := odh(t, namespace, "create", "other", "--queue", "elsewhere", "--image", image, "--dry-run=server", "--", "sleep", "600"); strings.Contains(out, "Wait:") {
-		t.Errorf("create prints an estimate for a queue that no job uses:\n%s", out)
 	}
 }
 
@@ -428,6 +442,7 @@ func TestQueuedJobsAreNotHalfPlaced(t *testing.T) {
 		return placed, all
 	}
 	for round := range rounds(t) {
+		start := time.Now()
 		both := []client.Object{queued(fmt.Sprintf("one-%d", round), 4, round%3 > 0), queued(fmt.Sprintf("two-%d", round), 4, round%3 > 1)}
 		for _, job := range both {
 			if err := submit(t, api, job); err != nil {
@@ -457,6 +472,7 @@ func TestQueuedJobsAreNotHalfPlaced(t *testing.T) {
 			}
 			return nil
 		})
+		t.Logf("round %d: a %s and a %s have succeeded after %s", round, kindOf(both[0]), kindOf(both[1]), time.Since(start).Round(100*time.Millisecond))
 	}
 	for _, large := range []client.Object{queued("large", 8, false), queued("large-too", 8, true)} {
 		if err := submit(t, api, large); err != nil {

@@ -6,8 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -100,6 +105,52 @@ func TestQueueTopologyTakesBack(t *testing.T) {
 	}
 }
 
+// TestQueueTopologyNeedsRequests: where Kueue chooses the nodes, a job of either kind whose pods request nothing is refused, with the field that sets
+// requests, because Kueue never admits it and others would wait. One whose user had suspended it before waits, and its report says why. With a
+// default of a LimitRange, such a job runs.
+func TestQueueTopologyNeedsRequests(t *testing.T) {
+	t.Parallel()
+	for kind, field := range map[string]string{"MPIJob": "spec.mpiReplicaSpecs[Launcher].template.spec.containers[0].resources.requests", trainjob.Kind: "spec.trainer.resourcesPerNode"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			q := newTopologyQueue(t, kind, func(_ string, pod *corev1.PodSpec) {
+				for _, containers := range [][]corev1.Container{pod.InitContainers, pod.Containers} {
+					for i := range containers {
+						containers[i].Resources = corev1.ResourceRequirements{}
+					}
+				}
+			})
+			refused(t, q.emptyJob("empty"), apierrors.IsInvalid, field, "selects the nodes in queue team (topology-aware scheduling), never admits such pods", "such as cpu: 100m")
+
+			held := q.emptyJob("held")
+			annotations := held.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[mpi.AnnotationSuspendInQueue] = "true"
+			held.SetAnnotations(annotations)
+			q.create(held)
+			reported(t, kind, q.namespace, "held", "it is suspended", inPhase(v1alpha1.PhaseSuspended))
+			odh(t, q.namespace, "resume", strings.ToLower(kind)+"/held", "--as", q.user)
+			finds(t, kind, q.namespace, "held", codes.QueueNeedsRequests)
+			q.hasPods(held, 0)
+			if err := api.Delete(t.Context(), held); err != nil {
+				t.Fatal(err)
+			}
+
+			sizes := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: q.namespace, Name: "sizes"}}
+			sizes.Spec.Limits = []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m")}}}
+			create(t, sizes)
+			sized := q.emptyJob("sized")
+			eventually(t, "it is no longer refused", time.Minute, func() error {
+				return api.Create(t.Context(), sized.DeepCopyObject().(client.Object), client.DryRunAll) //nolint:forcetypeassert // a copy has the same type
+			})
+			q.create(sized)
+			q.runsOnOneNode(sized, 3)
+		})
+	}
+}
+
 // topologyQueue is a queue of Kueue's that chooses the nodes, each node being a domain with room for three pods.
 type topologyQueue struct {
 	t                     *testing.T
@@ -107,7 +158,8 @@ type topologyQueue struct {
 	seat                  corev1.ResourceName
 }
 
-func newTopologyQueue(t *testing.T, kind string) topologyQueue {
+// newTopologyQueue makes the queue, and for TrainJobs a runtime with changes of its pods.
+func newTopologyQueue(t *testing.T, kind string, changes ...runtimeChange) topologyQueue {
 	t.Helper()
 	user := newTenant(t, "topology-"+strings.ToLower(kind))
 	q := topologyQueue{t: t, kind: kind, namespace: user.namespace, user: user.name}
@@ -121,7 +173,7 @@ func newTopologyQueue(t *testing.T, kind string) topologyQueue {
 	t.Cleanup(func() { _ = api.Delete(context.Background(), topology) })
 	queuePriorities(t, q.namespace)
 	if kind == trainjob.Kind {
-		runtimeIn(t, q.namespace, "mpi-openmpi")
+		runtimeWith(t, q.namespace, "mpi-openmpi", changes)
 	}
 	return q
 }
@@ -155,6 +207,19 @@ func (q topologyQueue) job(name string, pods int) client.Object {
 	}
 	for _, role := range job.Spec.MPIReplicaSpecs {
 		role.Template.Annotations = together
+	}
+	return job
+}
+
+// emptyJob returns a job of 3 pods that request nothing.
+func (q topologyQueue) emptyJob(name string) client.Object {
+	q.t.Helper()
+	job := q.job(name, 3)
+	switch job := job.(type) {
+	case *kubeflow.MPIJob:
+		launcher(job).Resources, worker(job).Resources = corev1.ResourceRequirements{}, corev1.ResourceRequirements{}
+	case *unstructured.Unstructured:
+		unstructured.RemoveNestedField(job.Object, "spec", "trainer", "resourcesPerNode")
 	}
 	return job
 }
