@@ -94,7 +94,7 @@ var known = strings.Fields(`
 	object name quota figures level violations webhook queue workload pods
 	shmText mpiField capabilities option lastText meant devices replaces interface interfaces setting settingText value component figure is
 	used usedOf rate ofLimit more moreMemory moreCPU newCommand probeField hookField gatesField commandField argsField launcherTemplate found expected errors running ready launcher attempt tries ranksNow share source by evicted wanted position step progress time median words places effect containers limitSet unit ownVariable setBy variableField replacedText awaited most pace enough nodesAre slower rdma abortText dnsPolicy ofURL
-	of both firstCall firstPlace secondCall secondPlace second script caller called call assign others containerField perRank line limitText proxy service hostPlaces part warned packageText`)
+	of both firstCall firstPlace secondCall secondPlace second script caller called call assign others containerField perRank line limitText proxy service hostPlaces part warned packageText wrapped unwrapped`)
 
 func TestTexts(t *testing.T) {
 	t.Parallel()

@@ -87,7 +87,7 @@ var InitAwaited = []v1alpha1.Remedy{
 // InitContainerCrashes is the definition of CrashLoop for an init container.
 var InitContainerCrashes = Entry{
 	Code: CrashLoop, Phase: v1alpha1.PhaseInitializing, Severity: v1alpha1.SeverityError,
-	Summary:  "{who} cannot start: init container {container} ended with exit code {code}, started {times} times.",
+	Summary:  "{who} cannot start: init container {container} ended with exit code {code}{errorText}{placeText}, started {times} times.",
 	Remedies: initRemedies,
 }
 

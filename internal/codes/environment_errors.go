@@ -71,7 +71,7 @@ var environmentErrors = []OwnError{
 		},
 	},
 	{
-		Name: "character set", Matches: regexp.MustCompile(`UnicodeEncodeError|unsupported locale setting`),
+		Name: "character set", Matches: regexp.MustCompile(`UnicodeEncodeError`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Set a character set that the image has.", Action: "env: LC_ALL=C.UTF-8, PYTHONUTF8=1"},
 		},

@@ -32,7 +32,7 @@ const (
 )
 
 // OwnErrors are the kinds of errors of programs. The first that matches is the most specific.
-var OwnErrors = slices.Concat(inputErrors, valueErrors, exactErrors, mpiErrors, frameworkErrors, gpuErrors, softwareErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, programErrors, pythonErrors, exceptionErrors, otherKey, failedChecks)
+var OwnErrors = slices.Concat(callErrors, inputErrors, valueErrors, exactErrors, mpiErrors, frameworkErrors, gpuErrors, softwareErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, programErrors, pythonErrors, exceptionErrors, otherKey, failedChecks)
 
 // ownErrors are those of any program.
 var ownErrors = []OwnError{
@@ -194,7 +194,8 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "blank at the end", Matches: regexp.MustCompile(`\w(?:Error|Exception): (?:.*[ :=(\[,])?['"][^'" ][^'"]*(?:\\n|\\r| )['"](?:\W|$)|(?:InvalidHeader: .*header value: |Invalid header value )b?['"].*\\[nr]['"]`),
+		// Quotation marks come in pairs: what is between two quoted texts is quoted by none.
+		Name: "blank at the end", Matches: regexp.MustCompile(`\w(?:Error|Exception): (?:(?:[^'"]|n't |'[^']*'|"[^"]*")*[ :=(\[,])?(?:'[^' ,;:)][^']*(?:\\n|\\r| )'|"[^" ,;:)][^"]*(?:\\n|\\r| )")(?:\W|$)|(?:InvalidHeader: .*header value: |Invalid header value )b?['"].*\\[nr]['"]`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "The value ends with a line end or a blank. In YAML, write it without the block sign |, or with |-; in a shell, use printf or echo -n in place of echo. Or let the program strip it."},
 		},

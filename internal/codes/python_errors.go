@@ -7,7 +7,8 @@ import (
 )
 
 // callOfBuffers is a call of a method of mpi4py that sends or receives the memory of an array: its name begins with a capital.
-const callOfBuffers = `\.I?(?:Bcast|S?R?B?[Ss]end|Recv|Sendrecv(?:_replace)?|Gatherv?|Scatterv?|Allgatherv?|Alltoall[vw]?|Reduce(?:_scatter\w*)?|Allreduce|Ex?scan|Scan)\(`
+const callOfBuffers = `\.(?:Bcast|[SRB]?[Ss]end|Recv|Sendrecv(?:_replace)?|Gatherv?|Scatterv?|Allgatherv?|Alltoall[vw]?|Reduce(?:_scatter\w*)?|Allreduce|Exscan|Scan` +
+	`|I(?:bcast|[srb]?send|recv|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|reduce(?:_scatter\w*)?|allreduce|exscan|scan))\(`
 
 // pythonErrors are the kinds of errors of Python programs that follow from how a call is used: the texts are those of CPython, mpi4py (buffers: asbuffer.pxi
 // and msgbuffer.pxi, types: typedec.pxi, objects: msgpickle.pxi), NumPy, pandas and PyTorch.
@@ -38,7 +39,7 @@ var pythonErrors = []OwnError{
 		},
 	},
 	{
-		Name: "buffer", Matches: regexp.MustCompile(`TypeError: (?:message: |.*bytes-like object is required|expected a writable bytes-like|.*does not support the buffer|Expecting .*buffer)|buffer source array is read-only|message: (?:expecting|cannot|buffer)`), Source: regexp.MustCompile(callOfBuffers),
+		Name: "buffer", Matches: regexp.MustCompile(`TypeError: (?:.*bytes-like object is required|.*does not support the buffer|Expecting .*buffer)`), Source: regexp.MustCompile(callOfBuffers),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Give this method an array that can be written to, such as one of NumPy: methods of mpi4py with a capital first letter send memory. Those with a small one send any object of Python, and return it.", Action: "comm.bcast(...), in place of comm.Bcast(...)"},
 		},

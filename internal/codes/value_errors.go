@@ -164,7 +164,7 @@ var valueErrors = []OwnError{
 		},
 	},
 	{
-		Name: "INI reference", Matches: regexp.MustCompile(`Interpolation(?:MissingOption|Syntax|Depth)?Error: `),
+		Name: "INI reference", Matches: regexp.MustCompile(`Interpolation(?:MissingOption|Syntax|Depth)?Error: |ValueError: invalid interpolation syntax in `),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Write %% for each percent sign of a value of the settings that is no reference to another option, or turn references off.", Action: "configparser.ConfigParser(interpolation=None)"},
 		},

@@ -153,7 +153,7 @@ var (
 func (p *input) separateFolder(figures map[string]string) bool {
 	var sources []string
 	for _, at := range placesIn(p.Launcher().Log.Lines) {
-		sources = append(sources, at.source)
+		sources = append(sources, at.shown)
 	}
 	code := strings.Join(append(sources, p.LauncherCommand()), "\n")
 	volumes := p.separateFolders()

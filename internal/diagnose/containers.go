@@ -260,8 +260,14 @@ func crashes(p *input) []Finding {
 	if facts.IsInit(g.Pods[0], g.Status.Name) {
 		entry = codes.InitContainerCrashes
 	}
+	words := facts.LastLines(g.Pods[0])
+	if entry.Summary == codes.InitContainerCrashes.Summary {
+		if own, remedies := p.initWords(g.Pods[0], g.Status.Name, figures); remedies != nil {
+			words, entry.Remedies = own, remedies
+		}
+	}
 	f := p.findAs(entry, g.Pods, figures)
 	f.ExitCode = code
-	f.Evidence = append(g.Lines, facts.LastLines(g.Pods[0])...)
+	f.Evidence = append(g.Lines, words...)
 	return []Finding{f}
 }

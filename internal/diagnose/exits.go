@@ -166,6 +166,12 @@ func (p *input) containerEnd(pod facts.Pod) Finding {
 		}
 	}
 	evidence := []string{endText(pod, what, end, exit)}
+	if name := figures["container"]; entry.Summary == codes.InitContainerFailed.Summary {
+		words, remedies := p.initWords(pod, name, figures)
+		if evidence = append(evidence, words...); remedies != nil {
+			entry.Remedies = remedies
+		}
+	}
 	if entry.Summary == codes.Lookup(codes.ApplicationFailed).Summary && pod.Role == mpi.RoleLauncher {
 		var line string
 		entry, line = p.outsideMPI(pod, figures)

@@ -36,7 +36,7 @@ func (p *input) findAs(entry codes.Entry, pods []facts.Pod, more map[string]stri
 		entry = p.missingLibrary(entry, values)
 	}
 	if slices.Contains([]string{codes.Lookup(codes.ApplicationFailed).Summary, codes.Lookup(codes.Aborted).Summary, codes.EndedBeforeRanks.Summary, codes.EndedAfterRanks.Summary}, entry.Summary) {
-		entry = p.ownError(entry, values)
+		entry = hintOverflow(p.ownError(entry, values), values)
 	}
 	switch {
 	case entry.Code == codes.BusError || entry.Summary == codes.NCCLSharedMemory.Summary:

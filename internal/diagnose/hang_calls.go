@@ -53,7 +53,7 @@ var ownWaits = []ownWait{
 	{source: regexp.MustCompile(`\.result\(|\bas_completed\(|[pP]ool\w*\.(?:map|starmap|apply)\(|[eE]xecutor\w*\.map\(`), what: "the results of its own pool", remedies: codes.PoolAwaited},
 	// Requests of MPI have such a method, too, and names such as recv_ready.
 	{source: regexp.MustCompile(`\b(?:\w*(?i:event|condition|barrier)\w*|(?:\w+_)?cond)\.wait\(`), what: "an event of its own threads", remedies: codes.EventAwaited},
-	{source: regexp.MustCompile(`\.acquire\(|^with \w*(?i:lock|mutex|semaphore)\w*:`), what: "a lock of its own threads", remedies: codes.ThreadLock},
+	{source: takenLock, what: "a lock of its own threads", remedies: codes.ThreadLock},
 	{source: regexp.MustCompile(`(?:^|[^\w.])input\(|\bsys\.stdin\b`), what: "input", remedies: codes.InputAwaited},
 	{source: regexp.MustCompile(`\.accept\(`), what: "a connection to its port", remedies: codes.ConnectionAwaited, mayBeRank: true},
 }
@@ -120,8 +120,13 @@ func ownWaitRemedies(text string, lines []string, command string, figures map[st
 	if len(all) > 1 {
 		sentence = strings.ReplaceAll(phrase.Capital(ranks)+verbOf(ranks, " waits", " wait")+" for "+what+others, " wait for a process that it has", " wait for processes that they have")
 	}
+	remedies := found.remedies
+	if found.source == takenLock && nameOwnLock(all, figures) {
+		sentence = strings.Replace(sentence, " for a lock of its own threads, not for another rank", " for a lock that it probably holds itself, and not in MPI", 1)
+		remedies = codes.OwnLock
+	}
 	figures["alone"], figures["reason"] = sentence, sentence
-	return found.remedies
+	return remedies
 }
 
 // verbOf returns the form of a verb for one rank or several.

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"path"
 	"regexp"
 	"slices"
@@ -12,8 +13,9 @@ import (
 )
 
 var (
-	// inlineOfScript is a program that a script of a shell gives to Python as an argument in single quotes, whose lines it does not change.
-	inlineOfScript = regexp.MustCompile(`(?s)\bpython[\d.]*(?:\s+-[a-zA-Z]+)*\s+-[a-zA-Z]*c\s+'([^']+)'`)
+	// inlineOfScript is a program that a script of a shell gives to Python as an argument in quotation marks: its lines are not changed in single ones, and in
+	// double ones only where they have variables.
+	inlineOfScript = regexp.MustCompile(`(?s)\bpython[\d.]*(?:\s+(?:-[a-zA-Z]*[WX]\s+\S+|-[a-zA-Z]*m\s+mpi4py|-[a-zA-Z]+))*\s+-[a-zA-Z]*c\s+(?:'([^']+)'|"((?:[^"\\]|\\.)+)")`)
 	// hereDocument is a program that a script gives to Python as its standard input, by a quoted delimiter.
 	hereDocument = regexp.MustCompile(`(?m)\bpython[\d.]*\b[^\n|;&]*<<(-?)\s*(?:'(\w+)'|"(\w+)"|(\w+))[^\n]*\n`)
 	// programOption is how Python is given a program as a word, such as -c or -uc.
@@ -74,7 +76,7 @@ func inlinePrograms(words []string, file string) (programs []string) {
 			continue
 		}
 		if i >= 2 && programOption.MatchString(words[i-1]) {
-			if interpreter.MatchString(lastProgram(words[:i-1])) {
+			if endsWithPython(words[:i-1]) {
 				if file == agentapi.InlineFile {
 					programs = append(programs, word)
 				}
@@ -86,20 +88,34 @@ func inlinePrograms(words []string, file string) (programs []string) {
 			continue
 		}
 		for _, found := range inlineOfScript.FindAllStringSubmatch(word, mostPrograms) {
-			programs = append(programs, found[1])
+			programs = append(programs, cmp.Or(found[1], inDoubleQuotes.Replace(found[2])))
 		}
 	}
 	return programs
 }
 
-// lastProgram returns the base name of the program before the options at the end.
-func lastProgram(words []string) string {
-	for _, word := range slices.Backward(words) {
-		if !strings.HasPrefix(word, "-") {
-			return path.Base(word)
+// inDoubleQuotes replaces what a shell replaces in double quotation marks, but for variables and commands.
+var inDoubleQuotes = strings.NewReplacer(`\"`, `"`, `\\`, `\`, `\$`, `$`, "\\`", "`", "\\\n", "")
+
+// valueOption is an option of Python with its value in the next word. Of modules, mpi4py takes a program like Python itself (python -m mpi4py -c).
+var valueOption = regexp.MustCompile(`^-[a-zA-Z]*([mWX])$`)
+
+// endsWithPython reports whether words end with Python and options of its own.
+func endsWithPython(words []string) bool {
+	for i, word := range slices.Backward(words) {
+		switch {
+		case strings.HasPrefix(word, "-"):
+		case interpreter.MatchString(path.Base(word)):
+			return true
+		case i == 0:
+			return false
+		default:
+			if option := valueOption.FindStringSubmatch(words[i-1]); option == nil || option[1] == "m" && word != "mpi4py" {
+				return false
+			}
 		}
 	}
-	return ""
+	return false
 }
 
 // hereDocuments returns the texts that a script gives to Python as its standard input: at most two, since more than one does not show which one it is.

@@ -135,6 +135,9 @@ func (p *input) ownCause(kind string, figures map[string]string) []v1alpha1.Reme
 	if known := p.quotedWord(figures); known != nil {
 		return known
 	}
+	if known := p.callCause(kind, figures); known != nil {
+		return known
+	}
 	switch kind {
 	case "check", "assertion", "missing values", "overflow", "domain", "singular":
 		return p.numbersCause(kind, figures)

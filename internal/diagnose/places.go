@@ -85,10 +85,11 @@ func places(lines []string) (sentence string, evidence []string) {
 type place struct {
 	// ranks are those of the same place, such as "rank 1" or "ranks 0, 2".
 	ranks string
-	// text describes the place in a sentence, calls are its calls with the innermost first, and source is the line of code there.
-	text   string
-	calls  []string
-	source string
+	// text describes the place in a sentence, calls are its calls with the innermost first, source is the code in the line there, and shown that line with
+	// the values of its variables.
+	text          string
+	calls         []string
+	source, shown string
 	// ended is set for ranks whose program has ended.
 	ended bool
 	// line is that of the log.
@@ -103,12 +104,13 @@ func placesIn(lines []string) (all []place) {
 		if !isPlace || found == nil {
 			continue
 		}
-		at := place{ranks: found[1], source: found[3], line: strings.TrimSpace(line)}
+		at := place{ranks: found[1], line: strings.TrimSpace(line)}
+		at.shown, at.source = codeOf(found[3])
 		if found[2] == agentapi.ProgramEnded {
 			at.ended, at.text = true, atItsEnd
 		} else {
 			at.calls = strings.Split(found[2], " < ")
-			at.text = stackPlace(at.calls, at.source)
+			at.text = stackPlace(at.calls, at.shown)
 		}
 		if at.text != "" {
 			all = append(all, at)

@@ -56,8 +56,8 @@ func (p *input) addError(pod facts.Pod, found *loglines.ErrorLine, figures map[s
 	figures["errorText"], figures["wholeError"], figures["causeText"] = ": "+quotedText(found.Message), cause.Message, ": "+quotedText(cause.Message)
 	figures["raisedIn"] = loglines.LastCall(pod.Log.Lines, cause.Line)
 	_, causeFrame := loglines.RaisedAt(pod.Log.Lines, cause.Line)
-	inline := p.inlineSource(causeFrame)
-	ownSource := loglines.OwnSource(pod.Log.Lines, cause.Line)
+	inline := agentapi.WithoutComment(p.inlineSource(causeFrame))
+	ownSource := withoutComments(loglines.OwnSource(pod.Log.Lines, cause.Line))
 	if inline != "" {
 		ownSource = append(ownSource, inline)
 	}
@@ -92,6 +92,14 @@ func (p *input) addError(pod facts.Pod, found *loglines.ErrorLine, figures map[s
 	aside = slices.DeleteFunc(append(aside, place, raisedAfter(found)), func(part string) bool { return part == "" })
 	figures["placeText"] = asAside(strings.Join(aside, "; "))
 	return evidence
+}
+
+// withoutComments returns lines of a program without the comments at their ends, which may name other calls.
+func withoutComments(lines []string) (code []string) {
+	for _, line := range lines {
+		code = append(code, agentapi.WithoutComment(line))
+	}
+	return code
 }
 
 // onHost names the host that printed an error, if that is known.

@@ -99,7 +99,8 @@ func sourceLine(pid int, file string, line int) string {
 	var before []string
 	for i := 1; lines.Scan(); i++ {
 		if i == line {
-			text := strings.TrimSpace(loopOf(before[max(0, len(before)-longestLoop):], lines.Text()) + " " + shorten(lines.Text()))
+			line := agentapi.WithoutComment(lines.Text())
+			text := strings.TrimSpace(loopOf(before[max(0, len(before)-longestLoop):], line) + " " + shorten(line))
 			return text + valuesIn(before, text)
 		}
 		if before = append(before, lines.Text()); len(before) > mostBefore {
@@ -130,6 +131,7 @@ func loopOf(before []string, line string) string {
 	}
 	indent, condition := indentOf(line), ""
 	for _, outer := range slices.Backward(before) {
+		outer = agentapi.WithoutComment(outer)
 		text := strings.TrimSpace(outer)
 		if strings.HasPrefix(text, "if ") {
 			condition = " " + shorten(text)

@@ -62,7 +62,7 @@ func TestSourceLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	stage := filepath.Join(folder, "stage.py")
-	if err := os.WriteFile(stage, []byte("ready = \"/scratch/ready.json\"\nprint(ready)\nwhile not os.path.exists(ready):\n    time.sleep(1)\n"), 0o600); err != nil {
+	if err := os.WriteFile(stage, []byte("ready = \"/scratch/ready.json\"\nprint(ready)\nwhile not os.path.exists(ready):  # of rank 0\n    time.sleep(1)  # a second\nwith self.lock:     # no other thread\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	fifo := filepath.Join(folder, "fifo")
@@ -85,6 +85,7 @@ func TestSourceLine(t *testing.T) {
 		{"<string>", 1, ""},
 		{"stacks_test.go", 1, "package ranks"},
 		{stage, 4, `while not os.path.exists(ready): time.sleep(1)  # ready = "/scratch/ready.json"`},
+		{stage, 5, "with self.lock:"},
 	} {
 		if got := sourceLine(os.Getpid(), test.file, test.line); got != test.want {
 			t.Errorf("line %d of %s is %q, want %q", test.line, test.file, got, test.want)
@@ -99,6 +100,7 @@ func TestLoopOf(t *testing.T) {
 		"def wait(path):\n    while not path.exists():\n        # later\n        if verbose:\n            time.sleep(1)": "while not path.exists():",
 		"while True:\n    if os.path.exists(p):\n        break\n    print(\"waits\")\n    time.sleep(1)":                 "while True: if os.path.exists(p):",
 		"async def f():\n\tfor i in range(9):\n\t\tawait asyncio.sleep(1)":                                               "for i in range(9):",
+		"while not ready():  # of rank 0\n    time.sleep(1)":                                                             "while not ready():",
 		"for i in range(9):\n    print(i)\ntime.sleep(1)":                                                                "",
 		"while work():\n    def pause():\n        time.sleep(1)":                                                         "",
 		"while work():\n    step()": "",
