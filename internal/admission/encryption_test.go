@@ -29,7 +29,7 @@ const nothingEncrypts = "nothing on this cluster is known to do so"
 func inNamespace(encrypted bool) []client.Object {
 	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Annotations: map[string]string{mpi.AnnotationRequireEncryption: "true"}}}}
 	if encrypted {
-		objects = append(objects, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"}, Data: map[string]string{"enable-wireguard": "true"}})
+		objects = append(objects, mpitest.Encrypted()...)
 	}
 	return objects
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"opendatahub.io/mpijob/internal/encryption"
@@ -13,13 +14,25 @@ import (
 	"opendatahub.io/mpijob/internal/plan"
 )
 
-// EncryptionInterval is how often it is looked up what encrypts the traffic between pods, while jobs start or require it.
-const EncryptionInterval = time.Minute
+// EncryptionInterval is how often it is looked up what encrypts the traffic between pods, while jobs start or require it. After a failure it is
+// looked up again after encryptionRetry. encryptionTimeout is how long it takes at most.
+const (
+	EncryptionInterval = time.Minute
+	encryptionRetry    = 5 * time.Second
+	encryptionTimeout  = 10 * time.Second
+)
 
 // encryptionState is what encrypts the traffic between pods, as it was last looked up.
 type encryptionState struct {
-	mu  sync.Mutex
-	at  time.Time
+	mu    sync.Mutex
+	last  encryptionResult
+	until time.Time
+	// lookups has callers that come at the same time wait for the same answer.
+	lookups singleflight.Group
+}
+
+// encryptionResult is what a look has found.
+type encryptionResult struct {
 	by  []string
 	err error
 }
@@ -32,8 +45,8 @@ func (c *Cluster) CheckEncryption(ctx context.Context, job mpi.Job, settings pla
 	}
 	source := "the operator's flag --require-encryption"
 	if !settings.RequireEncryption {
-		required, err := c.requiresEncryption(ctx, job.Namespace)
-		if err == nil && !required {
+		annotations, err := c.NamespaceAnnotations(ctx, job.Namespace)
+		if err == nil && !mpi.RequiresEncryption(annotations) {
 			return nil
 		}
 		source = "the annotation " + mpi.AnnotationRequireEncryption + " of namespace " + job.Namespace
@@ -66,21 +79,42 @@ func (c *Cluster) CheckEncryptionChange(ctx context.Context, before, after mpi.J
 	return mpi.SplitNew(c.CheckEncryption(ctx, before, settings), errs)
 }
 
-// requiresEncryption reports whether a namespace requires that the traffic between pods is encrypted. A value other than false does:
-// admission refuses others, but may not have been asked.
-func (c *Cluster) requiresEncryption(ctx context.Context, namespace string) (bool, error) {
-	annotations, err := c.NamespaceAnnotations(ctx, namespace)
-	value, set := annotations[mpi.AnnotationRequireEncryption]
-	return set && value != "false", err
-}
-
 // EncryptedBy returns what encrypts the traffic between pods, at most EncryptionInterval old; empty for nothing that is known.
 func (c *Cluster) EncryptedBy(ctx context.Context) ([]string, error) {
-	c.encryption.mu.Lock()
-	defer c.encryption.mu.Unlock()
-	if now := c.clock.Now(); c.encryption.at.IsZero() || now.Sub(c.encryption.at) >= EncryptionInterval {
-		c.encryption.by, c.encryption.err = encryption.Find(ctx, c.live)
-		c.encryption.at = now
+	if last, known := c.encryption.known(c.clock.Now()); known {
+		return last.by, last.err
 	}
-	return c.encryption.by, c.encryption.err
+	found := c.encryption.lookups.DoChan("", func() (any, error) {
+		// Others wait for the answer, too: it does not end with this request.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), encryptionTimeout)
+		defer cancel()
+		by, err := encryption.Find(ctx, c.live)
+		result := encryptionResult{by, err}
+		c.encryption.keep(c.clock.Now(), result)
+		return result, nil
+	})
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case answer := <-found:
+		result, _ := answer.Val.(encryptionResult)
+		return result.by, result.err
+	}
+}
+
+// known returns what was found last; false if it must be looked up again.
+func (s *encryptionState) known(now time.Time) (encryptionResult, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last, now.Before(s.until)
+}
+
+// keep keeps what was found.
+func (s *encryptionState) keep(now time.Time, found encryptionResult) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last, s.until = found, now.Add(EncryptionInterval)
+	if found.err != nil {
+		s.until = now.Add(encryptionRetry)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +24,6 @@ import (
 
 func TestCheckEncryption(t *testing.T) {
 	t.Parallel()
-	cilium := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"}, Data: map[string]string{"enable-wireguard": "true"}}
 	for name, test := range map[string]struct {
 		annotation string
 		flag       bool
@@ -39,13 +39,13 @@ func TestCheckEncryption(t *testing.T) {
 		"a value that is not allowed":      {annotation: "yes", want: []string{"annotation mpi.opendatahub.io/require-encryption"}},
 		"the operator does":                {flag: true, want: []string{"flag --require-encryption", "ask a cluster administrator"}},
 		"the operator does, not the other": {flag: true, annotation: "false", want: []string{"flag --require-encryption"}},
-		"the cluster encrypts":             {annotation: "true", objects: []client.Object{cilium}},
+		"the cluster encrypts":             {annotation: "true", objects: mpitest.Encrypted()},
 		"it is unknown":                    {annotation: "true", fails: true, want: []string{"could not be found out", "no answer"}},
 		"one pod":                          {flag: true, alone: true},
 		"one pod in the host network":      {flag: true, alone: true, change: func(job *mpi.Job) { job.Launcher.Template.Spec.HostNetwork = true }},
 		"nobody requires it, and the pods are in the host network": {change: func(job *mpi.Job) { job.Workers.Template.Spec.HostNetwork = true }},
 		"past the network that encrypts": {
-			annotation: "true", objects: []client.Object{cilium},
+			annotation: "true", objects: mpitest.Encrypted(),
 			change: func(job *mpi.Job) {
 				job.Launcher.Template.Annotations = map[string]string{mpi.MultusNetworks: "fabric/rdma", mpi.MultusDefaultNetwork: ""}
 				job.Workers.Template.Spec.HostNetwork = true
@@ -56,7 +56,7 @@ func TestCheckEncryption(t *testing.T) {
 			},
 		},
 		"a TrainJob past the network that encrypts": {
-			annotation: "true", objects: []client.Object{cilium},
+			annotation: "true", objects: mpitest.Encrypted(),
 			change: func(job *mpi.Job) {
 				job.External, job.Fields.Launch = true, field.NewPath("spec", "runtimeRef")
 				job.Launcher.Template.Spec.HostNetwork, job.Workers.Template.Spec.HostNetwork = true, true
@@ -111,6 +111,16 @@ func TestCheckEncryption(t *testing.T) {
 	}
 }
 
+// encrypt adds what encrypts the traffic between pods to a cluster.
+func encrypt(t *testing.T, api client.Client) {
+	t.Helper()
+	for _, object := range mpitest.Encrypted() {
+		if err := api.Create(t.Context(), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestEncryptionIsLookedUpAgain: what encrypts is read once a minute, however many jobs there are.
 func TestEncryptionIsLookedUpAgain(t *testing.T) {
 	t.Parallel()
@@ -127,17 +137,17 @@ func TestEncryptionIsLookedUpAgain(t *testing.T) {
 	check := func() int {
 		return len(c.CheckEncryption(t.Context(), mpitest.Job(4), plan.Settings{RequireEncryption: true}))
 	}
-	for range 2 {
-		if check() == 0 {
-			t.Error("nothing encrypts")
-		}
+	if check() == 0 {
+		t.Error("nothing encrypts")
 	}
-	if reads != 4 {
-		t.Errorf("%d reads for two jobs, want 4", reads)
+	once := reads
+	if check() == 0 {
+		t.Error("nothing encrypts")
 	}
-	if err := api.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"}, Data: map[string]string{"enable-ipsec": "true"}}); err != nil {
-		t.Fatal(err)
+	if reads != once {
+		t.Errorf("%d reads for two jobs, and %d for one", reads, once)
 	}
+	encrypt(t, api)
 	clock.SetTime(mpitest.Now.Add(time.Minute - time.Second))
 	if check() == 0 {
 		t.Error("it was read again within a minute")
@@ -146,4 +156,87 @@ func TestEncryptionIsLookedUpAgain(t *testing.T) {
 	if check() != 0 {
 		t.Error("it was not read again after a minute")
 	}
+}
+
+// TestEncryptionOutlivesRequests: a request that is given up does not decide for others, those that come meanwhile wait for one answer, and a
+// failure is not kept for a minute.
+func TestEncryptionOutlivesRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := mpitest.FakeAPI().WithObjects(mpitest.Encrypted()...).Build()
+		answered, reads, fails := make(chan struct{}), 0, false
+		live := interceptor.NewClient(api, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				reads++
+				select {
+				case <-answered:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+				if fails {
+					return errors.New("no answer")
+				}
+				return c.Get(ctx, key, object, options...)
+			},
+		})
+		clock := clocktesting.NewFakePassiveClock(mpitest.Now)
+		c := cluster.New(api, live, nil, clock)
+
+		request, giveUp := context.WithCancel(t.Context())
+		ends := make(chan error, 3)
+		ask := func(ctx context.Context) {
+			_, err := c.EncryptedBy(ctx)
+			ends <- err
+		}
+		go ask(request)
+		synctest.Wait()
+		giveUp()
+		if err := <-ends; !errors.Is(err, context.Canceled) {
+			t.Errorf("the request that was given up ends by %v", err)
+		}
+		go ask(t.Context())
+		go ask(t.Context())
+		synctest.Wait()
+		if reads != 1 {
+			t.Errorf("3 requests have read %d times", reads)
+		}
+		close(answered)
+		for range 2 {
+			if err := <-ends; err != nil {
+				t.Errorf("a request that waited: %v", err)
+			}
+		}
+
+		fails = true
+		clock.SetTime(mpitest.Now.Add(cluster.EncryptionInterval))
+		if by, err := c.EncryptedBy(t.Context()); err == nil {
+			t.Errorf("%v encrypts, although nothing can be read", by)
+		}
+		fails = false
+		clock.SetTime(mpitest.Now.Add(cluster.EncryptionInterval + 10*time.Second))
+		if by, err := c.EncryptedBy(t.Context()); err != nil || len(by) == 0 {
+			t.Errorf("10 seconds after a failure %v encrypts: %v", by, err)
+		}
+	})
+}
+
+// TestEncryptionWithoutAnswer: an API server that does not answer blocks no later look.
+func TestEncryptionWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api := mpitest.FakeAPI().Build()
+		live := interceptor.NewClient(api, interceptor.Funcs{
+			Get: func(ctx context.Context, _ client.WithWatch, _ client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+				<-ctx.Done()
+				return ctx.Err()
+			},
+		})
+		start := time.Now()
+		if _, err := cluster.New(api, live, nil, clocktesting.NewFakePassiveClock(mpitest.Now)).EncryptedBy(t.Context()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it ends by %v", err)
+		}
+		if took := time.Since(start); took > 15*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
 }

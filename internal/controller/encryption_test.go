@@ -6,7 +6,6 @@ import (
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -20,7 +19,6 @@ import (
 // TestEncryptionIsRequiredOfResumedJobs: whatever a job was when it was created, it gets no pods that communicate in plain text. A job
 // whose pods communicate goes on if the encryption ends.
 func TestEncryptionIsRequiredOfResumedJobs(t *testing.T) {
-	cilium := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"}, Data: map[string]string{"enable-wireguard": "true"}}
 	job := mpitest.Job(2)
 	stopped := launcherOf(job)
 	stopped.Spec.Suspend = new(true)
@@ -56,7 +54,7 @@ func TestEncryptionIsRequiredOfResumedJobs(t *testing.T) {
 			}
 			objects := append([]client.Object{object}, test.objects...)
 			if test.encrypted {
-				objects = append(objects, cilium)
+				objects = append(objects, mpitest.Encrypted()...)
 			}
 			r := gatherer(t, mpijob.Kind{}, objects...)
 			r.settings = plan.Settings{RequireEncryption: true}

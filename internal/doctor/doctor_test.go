@@ -42,6 +42,7 @@ import (
 	"opendatahub.io/mpijob/internal/kinds/trainjob"
 	"opendatahub.io/mpijob/internal/kueue"
 	"opendatahub.io/mpijob/internal/mpi"
+	"opendatahub.io/mpijob/internal/mpitest"
 )
 
 var now = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -561,16 +562,21 @@ func TestEncryption(t *testing.T) {
 		object.SetName(name)
 		return object
 	}
-	ovn := func(mode string) client.Object {
-		return plugin("operator.openshift.io/v1", "Network", "", "cluster", map[string]any{"spec": map[string]any{
-			"defaultNetwork": map[string]any{"ovnKubernetesConfig": map[string]any{"ipsecConfig": map[string]any{"mode": mode}}},
-		}})
+	ovn := func(mode string) []client.Object {
+		return []client.Object{
+			plugin("config.openshift.io/v1", "Network", "", "cluster", map[string]any{"status": map[string]any{"networkType": "OVNKubernetes"}}),
+			plugin("operator.openshift.io/v1", "Network", "", "cluster", map[string]any{"spec": map[string]any{
+				"defaultNetwork": map[string]any{"type": "OVNKubernetes", "ovnKubernetesConfig": map[string]any{"ipsecConfig": map[string]any{"mode": mode}}},
+			}}),
+		}
 	}
-	cilium := func(key, value string) client.Object {
-		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"}, Data: map[string]string{key: value}}
-	}
-	calico := func(on bool) client.Object {
-		return plugin("crd.projectcalico.org/v1", "FelixConfiguration", "", "default", map[string]any{"spec": map[string]any{"wireguardEnabled": on}})
+	cilium := mpitest.Encrypted()
+	calico := func(on bool) []client.Object {
+		return []client.Object{
+			plugin("crd.projectcalico.org/v1", "FelixConfiguration", "", "default", map[string]any{"spec": map[string]any{"wireguardEnabled": on}}),
+			plugin("crd.projectcalico.org/v1", "IPPool", "", "four", map[string]any{"spec": map[string]any{"cidr": "10.1.0.0/16"}}),
+			&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "calico-system", Name: "calico-node"}, Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 2}},
+		}
 	}
 	requires := func(flag string) client.Object {
 		d := deployment("mpijob-system", "mpijob-operator", operatorApp, 1, 1)
@@ -587,22 +593,22 @@ func TestEncryption(t *testing.T) {
 		want    string
 	}{
 		"nothing":                   {want: notEncrypted},
-		"OVN-Kubernetes":            {objects: []client.Object{ovn("Full")}, want: "ok Encryption: OVN-Kubernetes by IPsec" + encrypts},
-		"OVN-Kubernetes, not pods'": {objects: []client.Object{ovn("External")}, want: notEncrypted},
-		"Cilium by WireGuard":       {objects: []client.Object{cilium("enable-wireguard", "true")}, want: "ok Encryption: Cilium" + encrypts},
-		"Cilium by IPsec":           {objects: []client.Object{cilium("enable-ipsec", "true")}, want: "ok Encryption: Cilium" + encrypts},
-		"Cilium without":            {objects: []client.Object{cilium("enable-wireguard", "false")}, want: notEncrypted},
-		"Calico":                    {objects: []client.Object{calico(true)}, want: "ok Encryption: Calico by WireGuard" + encrypts},
-		"Calico without":            {objects: []client.Object{calico(false)}, want: notEncrypted},
-		"no right for OpenShift's":  {objects: []client.Object{ovn("Full")}, refused: "Network", want: "- Encryption: unknown"},
+		"OVN-Kubernetes":            {objects: ovn("Full"), want: "ok Encryption: OVN-Kubernetes by IPsec" + encrypts},
+		"OVN-Kubernetes, not pods'": {objects: ovn("External"), want: notEncrypted},
+		"Cilium":                    {objects: cilium, want: "ok Encryption: Cilium" + encrypts},
+		"Cilium that does not run":  {objects: cilium[:1], want: notEncrypted},
+		"Calico":                    {objects: calico(true), want: "ok Encryption: Calico by WireGuard" + encrypts},
+		"Calico without":            {objects: calico(false), want: notEncrypted},
+		"no right for OpenShift's":  {objects: ovn("Full"), refused: "Network", want: "- Encryption: unknown"},
 		"one is known, and no right for another": {
-			objects: []client.Object{calico(true)}, refused: "Network", want: "ok Encryption: Calico by WireGuard" + encrypts,
+			objects: calico(true), refused: "ConfigMap", want: "ok Encryption: Calico by WireGuard" + encrypts,
 		},
 		"required by the operator":          {objects: []client.Object{requires("--require-encryption")}, want: "fail Encryption: the operator's flag --require-encryption requires it, but no encryption of the traffic between pods was found: jobs of more than one pod are refused"},
 		"not required by the operator":      {objects: []client.Object{requires("--require-encryption=false")}, want: notEncrypted},
-		"required by the operator, and on":  {objects: []client.Object{requires("--require-encryption=true"), calico(true)}, want: "ok Encryption: Calico by WireGuard" + encrypts},
+		"required by the operator, and on":  {objects: append(calico(true), requires("--require-encryption=true")), want: "ok Encryption: Calico by WireGuard" + encrypts},
 		"required by the operator, unknown": {objects: []client.Object{requires("--require-encryption=true")}, refused: "Network", want: "- Encryption: unknown"},
 		"required by the namespace":         {objects: []client.Object{annotated("true")}, want: "fail Encryption: the annotation mpi.opendatahub.io/require-encryption of namespace ns requires it, but no encryption of the traffic between pods was found: jobs of more than one pod are refused"},
+		"a value that admission refuses":    {objects: []client.Object{annotated("yes")}, want: "fail Encryption: the annotation mpi.opendatahub.io/require-encryption of namespace ns requires it, but no encryption of the traffic between pods was found: jobs of more than one pod are refused"},
 		"not required by the namespace":     {objects: []client.Object{annotated("false")}, want: notEncrypted},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,7 +39,7 @@ func (c Cluster) requiresEncryption(ctx context.Context) string {
 		}
 	}
 	var namespace corev1.Namespace
-	if err := c.API.Get(ctx, client.ObjectKey{Name: c.Namespace}, &namespace); err == nil && namespace.Annotations[mpi.AnnotationRequireEncryption] == "true" {
+	if err := c.API.Get(ctx, client.ObjectKey{Name: c.Namespace}, &namespace); err == nil && mpi.RequiresEncryption(namespace.Annotations) {
 		return "the annotation " + mpi.AnnotationRequireEncryption + " of namespace " + c.Namespace
 	}
 	return ""

@@ -6,12 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,73 +20,47 @@ import (
 
 // plugIn is a network plug-in that can encrypt the traffic between nodes.
 type plugIn struct {
-	// what is the plug-in with its encryption.
-	what string
-	// sources are the objects that must all agree for it to encrypt, those that only administrators of the cluster write first.
-	sources []source
+	// what is the plug-in with its encryption, and networkType its name in the Network of OpenShift.
+	what, networkType string
+	// encrypts reports whether the plug-in runs and encrypts.
+	encrypts func(cluster, context.Context) (bool, error)
 }
 
-// source is an object in which a plug-in publishes its configuration.
-type source struct {
-	kind schema.GroupVersionKind
-	key  client.ObjectKey
-	// agrees reports whether the plug-in encrypts by this object.
-	agrees func(object map[string]any) bool
+// plugIns are OVN-Kubernetes of OpenShift (docs: "Configuring IPsec encryption"), Cilium (docs: "Transparent Encryption") and Calico
+// (docs: "Encrypt in-cluster pod traffic").
+var plugIns = []plugIn{
+	{"OVN-Kubernetes by IPsec", "OVNKubernetes", cluster.ovnEncrypts},
+	{"Cilium", "Cilium", cluster.ciliumEncrypts},
+	{"Calico by WireGuard", "Calico", cluster.calicoEncrypts},
 }
 
 var (
-	network = schema.GroupVersionKind{Group: "operator.openshift.io", Version: "v1", Kind: "Network"}
-	felix   = schema.GroupVersionKind{Group: "crd.projectcalico.org", Version: "v1", Kind: "FelixConfiguration"}
-	// ofCluster is the name of OpenShift's only Network.
+	networkOfCluster  = schema.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "Network"}
+	networkOfOperator = schema.GroupVersionKind{Group: "operator.openshift.io", Version: "v1", Kind: "Network"}
+	configMap         = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	daemonSet         = appsv1.SchemeGroupVersion.WithKind("DaemonSet")
+	felix             = schema.GroupVersionKind{Group: "crd.projectcalico.org", Version: "v1", Kind: "FelixConfiguration"}
+	ipPool            = schema.GroupVersionKind{Group: "crd.projectcalico.org", Version: "v1", Kind: "IPPool"}
+	// ofCluster is the name of both Networks of OpenShift.
 	ofCluster = client.ObjectKey{Name: "cluster"}
 )
-
-// plugIns are OVN-Kubernetes of OpenShift (docs: "Configuring IPsec encryption"), Cilium (docs: "Transparent Encryption") and Calico
-// (docs: "Encrypt in-cluster pod traffic"). On OpenShift, Cilium is installed in the namespace cilium. On other clusters users may create
-// a namespace of this name.
-var plugIns = []plugIn{
-	{"OVN-Kubernetes by IPsec", []source{{network, ofCluster, usesIPsec}}},
-	{"Cilium", []source{ciliumIn("kube-system")}},
-	{"Cilium", []source{{network, ofCluster, isCilium}, ciliumIn("cilium")}},
-	{"Calico by WireGuard", []source{{felix, client.ObjectKey{Name: "default"}, isTrue([]string{"spec", "wireguardEnabled"}, []string{"spec", "wireguardEnabledV6"})}}},
-}
-
-func ciliumIn(namespace string) source {
-	return source{corev1.SchemeGroupVersion.WithKind("ConfigMap"), client.ObjectKey{Namespace: namespace, Name: "cilium-config"}, isTrue([]string{"data", "enable-wireguard"}, []string{"data", "enable-ipsec"})}
-}
-
-// usesIPsec reports whether OVN-Kubernetes encrypts the traffic between pods. Clusters that enabled IPsec before OpenShift 4.15 have no
-// mode, which means Full (cluster-network-operator, GetIPsecMode). The mode External encrypts no traffic between pods.
-func usesIPsec(network map[string]any) bool {
-	ipsec, found, err := unstructured.NestedMap(network, "spec", "defaultNetwork", "ovnKubernetesConfig", "ipsecConfig")
-	if err != nil || !found {
-		return false
-	}
-	mode, _, err := unstructured.NestedString(ipsec, "mode")
-	return err == nil && (mode == "" || mode == "Full")
-}
-
-// isCilium reports whether OpenShift was installed with Cilium.
-func isCilium(network map[string]any) bool {
-	name, _, err := unstructured.NestedString(network, "spec", "defaultNetwork", "type")
-	return err == nil && strings.EqualFold(name, "cilium")
-}
-
-// isTrue returns a function that reports whether one of several fields is true, as a boolean or a text.
-func isTrue(fields ...[]string) func(map[string]any) bool {
-	return func(object map[string]any) bool {
-		return slices.ContainsFunc(fields, func(path []string) bool {
-			value, _, err := unstructured.NestedFieldNoCopy(object, path...)
-			return err == nil && (value == true || value == "true")
-		})
-	}
-}
 
 // Find returns what encrypts the traffic between pods on different nodes; empty for nothing that is known. The error is that of
 // objects that could not be read, which may say more.
 func Find(ctx context.Context, api client.Reader) (by []string, err error) {
+	c := cluster{api: api}
+	network, err := c.read(ctx, networkOfCluster, ofCluster)
+	if err != nil {
+		return nil, err
+	}
+	c.isOpenShift = network != nil
+	running := text(network, "status", "networkType")
 	for _, p := range plugIns {
-		switch on, failed := p.encrypts(ctx, api); {
+		if c.isOpenShift && !strings.EqualFold(running, p.networkType) {
+			// Its objects are what it left when it was replaced.
+			continue
+		}
+		switch on, failed := p.encrypts(c, ctx); {
 		case failed != nil:
 			err = errors.Join(err, failed)
 		case on:
@@ -95,19 +70,126 @@ func Find(ctx context.Context, api client.Reader) (by []string, err error) {
 	return by, err
 }
 
-// encrypts reports whether a plug-in is there and encrypts.
-func (p plugIn) encrypts(ctx context.Context, api client.Reader) (bool, error) {
-	for _, from := range p.sources {
-		object := &unstructured.Unstructured{}
-		object.SetGroupVersionKind(from.kind)
-		switch err := api.Get(ctx, from.key, object); {
-		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-			return false, nil
-		case err != nil:
-			return false, fmt.Errorf("read %s %s: %w", from.kind.Kind, from.key.Name, err)
-		case !from.agrees(object.Object):
-			return false, nil
+// cluster is where plug-ins are looked for.
+type cluster struct {
+	api         client.Reader
+	isOpenShift bool
+}
+
+// ovnEncrypts reports whether OVN-Kubernetes encrypts the traffic between pods. Clusters that enabled IPsec before OpenShift 4.15 have no
+// mode, which means Full (cluster-network-operator, GetIPsecMode). The mode External encrypts no traffic between pods. While OpenShift is
+// moved to another plug-in, its two Networks may name different ones.
+func (c cluster) ovnEncrypts(ctx context.Context) (bool, error) {
+	network, err := c.read(ctx, networkOfOperator, ofCluster)
+	if err != nil || text(network, "spec", "defaultNetwork", "type") != "OVNKubernetes" {
+		return false, err
+	}
+	ipsec, found, err := unstructured.NestedMap(network, "spec", "defaultNetwork", "ovnKubernetesConfig", "ipsecConfig")
+	if err != nil || !found {
+		return false, nil
+	}
+	mode, _, err := unstructured.NestedString(ipsec, "mode")
+	return err == nil && (mode == "" || mode == "Full"), nil
+}
+
+// ciliumEncrypts reports whether Cilium encrypts. On OpenShift it is installed in the namespace cilium. On other clusters users may create
+// a namespace of this name.
+func (c cluster) ciliumEncrypts(ctx context.Context) (bool, error) {
+	namespaces := []string{metav1.NamespaceSystem}
+	if c.isOpenShift {
+		namespaces = append(namespaces, "cilium")
+	}
+	for _, namespace := range namespaces {
+		config, err := c.read(ctx, configMap, client.ObjectKey{Namespace: namespace, Name: "cilium-config"})
+		if err != nil {
+			return false, err
+		}
+		if !isTrue(config, "data", "enable-wireguard") && !isTrue(config, "data", "enable-ipsec") {
+			continue
+		}
+		if runs, err := c.runs(ctx, namespace, "cilium"); runs || err != nil {
+			return runs, err
 		}
 	}
-	return true, nil
+	return false, nil
+}
+
+// calicoEncrypts reports whether Calico encrypts the traffic of each family of addresses that its pods get.
+func (c cluster) calicoEncrypts(ctx context.Context) (bool, error) {
+	config, err := c.read(ctx, felix, client.ObjectKey{Name: "default"})
+	if err != nil {
+		return false, err
+	}
+	forIPv4, forIPv6 := isTrue(config, "spec", "wireguardEnabled"), isTrue(config, "spec", "wireguardEnabledV6")
+	if !forIPv4 && !forIPv6 {
+		return false, nil
+	}
+	hasIPv4, hasIPv6, err := c.families(ctx)
+	if err != nil || !hasIPv4 && !hasIPv6 || hasIPv4 && !forIPv4 || hasIPv6 && !forIPv6 {
+		return false, err
+	}
+	for _, namespace := range []string{"calico-system", metav1.NamespaceSystem} {
+		if runs, err := c.runs(ctx, namespace, "calico-node"); runs || err != nil {
+			return runs, err
+		}
+	}
+	return false, nil
+}
+
+// families returns whether Calico gives pods addresses of IPv4 and of IPv6: new pods get them from all pools that are not disabled.
+func (c cluster) families(ctx context.Context) (hasIPv4, hasIPv6 bool, err error) {
+	pools := &unstructured.UnstructuredList{}
+	pools.SetGroupVersionKind(ipPool)
+	switch err := c.api.List(ctx, pools); {
+	case meta.IsNoMatchError(err):
+		return false, false, nil
+	case err != nil:
+		return false, false, fmt.Errorf("list %ss: %w", ipPool.Kind, err)
+	}
+	for _, pool := range pools.Items {
+		if isTrue(pool.Object, "spec", "disabled") {
+			continue
+		}
+		if strings.Contains(text(pool.Object, "spec", "cidr"), ":") {
+			hasIPv6 = true
+		} else {
+			hasIPv4 = true
+		}
+	}
+	return hasIPv4, hasIPv6, nil
+}
+
+// runs reports whether a plug-in runs on nodes: the configuration of one that was replaced may still be there.
+func (c cluster) runs(ctx context.Context, namespace, name string) (bool, error) {
+	agents, err := c.read(ctx, daemonSet, client.ObjectKey{Namespace: namespace, Name: name})
+	if err != nil {
+		return false, err
+	}
+	nodes, _, err := unstructured.NestedInt64(agents, "status", "desiredNumberScheduled")
+	return err == nil && nodes > 0, nil
+}
+
+// read returns an object; nil if it does not exist.
+func (c cluster) read(ctx context.Context, kind schema.GroupVersionKind, key client.ObjectKey) (map[string]any, error) {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	switch err := c.api.Get(ctx, key, object); {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read %s %s: %w", kind.Kind, key.Name, err)
+	}
+	return object.Object, nil
+}
+
+// text returns a field; "" if it is not there.
+func text(object map[string]any, path ...string) string {
+	value, _, _ := unstructured.NestedString(object, path...)
+	return value
+}
+
+// isTrue reports whether a field is true, as a boolean or a text.
+func isTrue(object map[string]any, path ...string) bool {
+	value, _, err := unstructured.NestedFieldNoCopy(object, path...)
+	return err == nil && (value == true || value == "true")
 }

@@ -14,6 +14,13 @@ func ParseSuspendInQueue(annotations map[string]string) (bool, field.ErrorList) 
 	return parseBool(annotations, AnnotationSuspendInQueue)
 }
 
+// RequiresEncryption reports whether the annotations of a namespace require that the traffic between pods is encrypted. A value other than
+// false does: admission refuses others, but may not have been asked.
+func RequiresEncryption(annotations map[string]string) bool {
+	value, set := annotations[AnnotationRequireEncryption]
+	return set && value != "false"
+}
+
 // CheckRequireEncryption returns the error of AnnotationRequireEncryption on a namespace.
 func CheckRequireEncryption(annotations map[string]string) field.ErrorList {
 	_, errs := parseBool(annotations, AnnotationRequireEncryption)

@@ -11,8 +11,10 @@ package operator
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=networkpolicies,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=trainer.kubeflow.org,resources=trainjobs/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
-// +kubebuilder:rbac:groups=operator.openshift.io,resources=networks,resourceNames=cluster,verbs=get
+// +kubebuilder:rbac:groups=config.openshift.io;operator.openshift.io,resources=networks,resourceNames=cluster,verbs=get
 // +kubebuilder:rbac:groups=crd.projectcalico.org,resources=felixconfigurations,resourceNames=default,verbs=get
+// +kubebuilder:rbac:groups=crd.projectcalico.org,resources=ippools,verbs=list
+// +kubebuilder:rbac:groups=apps,resources=daemonsets,resourceNames=calico-node;cilium,verbs=get
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;patch;update;delete
 // +kubebuilder:rbac:groups=batch,resources=jobs/status,verbs=update
 // +kubebuilder:rbac:groups="",resources=events,verbs=get;list;create;patch

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -360,9 +361,26 @@ func TestEncryptionIsRequired(t *testing.T) {
 		})
 	}
 
-	plugIn := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "cilium-config"}, Data: map[string]string{"enable-wireguard": "true"}}
-	create(t, plugIn)
-	t.Cleanup(func() { _ = api.Delete(context.Background(), plugIn) })
+	// The configuration alone may be what a plug-in left behind.
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "cilium-config"}, Data: map[string]string{"enable-wireguard": "true"}}
+	labels := map[string]string{"app": "cilium-of-test"}
+	agents := &appsv1.DaemonSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "cilium"},
+		Spec: appsv1.DaemonSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{
+					TerminationGracePeriodSeconds: new(int64(0)),
+					Containers:                    []corev1.Container{{Name: "agent", Image: image, ImagePullPolicy: corev1.PullIfNotPresent, Command: []string{"sleep", "600"}}},
+				},
+			},
+		},
+	}
+	for _, object := range []client.Object{config, agents} {
+		create(t, object)
+		t.Cleanup(func() { _ = api.Delete(context.Background(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)) })
+	}
 	for _, job := range jobs() {
 		eventually(t, "the job is created", 90*time.Second, func() error { return submit(t, api, job) })
 	}
