@@ -2,6 +2,8 @@ module opendatahub.io/mpijob/hack/cluster
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	github.com/spf13/cobra v1.10.2
 	go4.org/netipx v0.0.0-20260823151212-3075585bcbeb

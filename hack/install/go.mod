@@ -2,6 +2,8 @@ module opendatahub.io/mpijob/hack/install
 
 go 1.26.3
 
+toolchain go1.26.10
+
 require (
 	github.com/blang/semver/v4 v4.0.0
 	github.com/operator-framework/api v0.45.0

@@ -4,6 +4,8 @@ module opendatahub.io/mpijob/hack/monitoring
 
 go 1.26.7
 
+toolchain go1.26.10
+
 tool (
 	github.com/prometheus/prometheus/cmd/prometheus
 	github.com/prometheus/prometheus/cmd/promtool

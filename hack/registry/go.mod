@@ -2,6 +2,8 @@ module opendatahub.io/mpijob/hack/registry
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require github.com/google/go-containerregistry v0.22.1
 
 require (

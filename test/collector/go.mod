@@ -3,6 +3,8 @@ module opendatahub.io/mpijob/test/collector
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	github.com/google/go-cmp v0.7.0
 	go.opentelemetry.io/collector/component/componenttest v0.157.0

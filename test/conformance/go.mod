@@ -2,6 +2,8 @@ module opendatahub.io/mpijob/test/conformance
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	github.com/go-logr/logr v1.4.3
 	github.com/kubeflow/mpi-operator v0.8.2

@@ -4,6 +4,8 @@ module opendatahub.io/mpijob/test/modelregistry
 
 go 1.26.0
 
+toolchain go1.26.10
+
 tool github.com/kubeflow/model-registry
 
 require (

@@ -3,6 +3,8 @@ module opendatahub.io/mpijob/test/nfs
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	github.com/go-git/go-billy/v5 v5.6.0
 	github.com/hanwen/go-fuse/v2 v2.12.1

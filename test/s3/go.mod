@@ -3,6 +3,8 @@ module opendatahub.io/mpijob/test/s3
 
 go 1.26.0
 
+toolchain go1.26.10
+
 tool github.com/versity/versitygw/cmd/versitygw
 
 require (

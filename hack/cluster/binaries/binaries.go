@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -222,11 +223,12 @@ func NewBuilder(ctx context.Context, repository string, report *progress.Reporte
 	if err != nil {
 		return Builder{}, err
 	}
-	goVersion, err := toolVersion(ctx)
+	sources := filepath.Join(repository, "hack", "cluster", "build")
+	// All modules name the same toolchain.
+	goVersion, err := toolVersion(ctx, filepath.Join(sources, "kubernetes"))
 	if err != nil {
 		return Builder{}, err
 	}
-	sources := filepath.Join(repository, "hack", "cluster", "build")
 	sums, err := readSums(filepath.Join(sources, SumsFile))
 	if err != nil {
 		return Builder{}, err
@@ -283,6 +285,9 @@ func (b Builder) folder(c component) string {
 	return filepath.Join(b.sources, cmp.Or(c.folder, c.name))
 }
 
+// toolchainLine is the line of a go.mod that decides which version of Go builds it. The key has that version.
+var toolchainLine = regexp.MustCompile(`(?m)^\ntoolchain \S+\n`)
+
 // key names a build by all that goes into it.
 func (b Builder) key(c component) (string, error) { return b.keyWith(c, b.goVersion) }
 
@@ -307,6 +312,9 @@ func (b Builder) keyWith(c component, goVersion string) (string, error) {
 		}
 		if err != nil {
 			return "", fmt.Errorf("sources of %s: %w", c.name, err)
+		}
+		if name == "go.mod" {
+			content = toolchainLine.ReplaceAll(content, nil)
 		}
 		hash.Write(fmt.Appendln(nil, name, len(content)))
 		hash.Write(content)
@@ -509,9 +517,11 @@ func link(all []component, built map[string]string, into string) error {
 	return nil
 }
 
-func toolVersion(ctx context.Context) (string, error) {
+// toolVersion returns the version of Go that builds in a folder: its module may name a newer one than that on PATH.
+func toolVersion(ctx context.Context, folder string) (string, error) {
 	command := exec.CommandContext(ctx, "go", "env", "GOVERSION")
-	command.Env = append(os.Environ(), "GOWORK=off")
+	command.Dir = folder
+	command.Env = goEnvironment()
 	output, err := command.Output()
 	if err != nil {
 		return "", fmt.Errorf("go env GOVERSION: %w; install Go 1.26 or newer and put it on PATH", err)

@@ -67,6 +67,40 @@ func TestKeyChangesWithWhatGoesIn(t *testing.T) {
 	check("a package of a pinned module")
 	c.tags = "no_grpc"
 	check("other tags")
+	write("go.mod", "module etcd\n\ngo 1.26.0\n")
+	check("another go.mod")
+	before, err := b.key(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("go.mod", "module etcd\n\ngo 1.26.0\n\ntoolchain go1.26.8\n")
+	if after, err := b.key(c); err != nil || after != before {
+		t.Errorf("the toolchain's line changes the key, which has the version of Go: %s, %s (%v)", before, after, err)
+	}
+}
+
+// TestVersionIsThatOfTheBuilds: the version of Go that names builds is that which go has in the folder of the builds, with their settings.
+func TestVersionIsThatOfTheBuilds(t *testing.T) {
+	repository, bin := t.TempDir(), t.TempDir()
+	builds := filepath.Join(repository, "hack", "cluster", "build", "kubernetes")
+	if err := os.MkdirAll(builds, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	program := "#!/bin/sh\n[ \"$*\" = 'env GOVERSION' ] && [ -z \"$GOFLAGS\" ] && cat version\n"
+	if err := os.WriteFile(filepath.Join(bin, "go"), []byte(program), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(builds, "version"), []byte("go1.26.77\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+	t.Setenv("GOFLAGS", "-mod=mod")
+	report := progress.New(io.Discard)
+	t.Cleanup(report.Close)
+	b, err := NewBuilder(t.Context(), repository, report)
+	if err != nil || b.goVersion != "go1.26.77" {
+		t.Errorf("the version is %q: %v", b.goVersion, err)
+	}
 }
 
 func TestOnceBuildsOnce(t *testing.T) {

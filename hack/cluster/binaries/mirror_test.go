@@ -45,7 +45,7 @@ func TestMirror(t *testing.T) {
 	ctx := context.Background()
 	built := newBuilder(t)
 	var err error
-	if built.goVersion, err = toolVersion(ctx); err != nil {
+	if built.goVersion, err = toolVersion(ctx, "../build/pause"); err != nil {
 		t.Fatal(err)
 	}
 	pause := component{name: "pause", version: "v1", links: []string{"pause"}}

@@ -3,6 +3,8 @@ module opendatahub.io/mpijob/hack/tools/controller-gen
 
 go 1.26.0
 
+toolchain go1.26.10
+
 tool sigs.k8s.io/controller-tools/cmd/controller-gen
 
 require (

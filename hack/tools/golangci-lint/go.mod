@@ -3,6 +3,8 @@ module opendatahub.io/mpijob/hack/tools/golangci-lint
 
 go 1.26.0
 
+toolchain go1.26.10
+
 tool github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 require (

@@ -3,6 +3,8 @@ module opendatahub.io/mpijob/hack/tools/gotestsum
 
 go 1.26.0
 
+toolchain go1.26.10
+
 tool gotest.tools/gotestsum
 
 require (

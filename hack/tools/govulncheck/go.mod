@@ -4,6 +4,8 @@ module opendatahub.io/mpijob/hack/tools/govulncheck
 
 go 1.26.0
 
+toolchain go1.26.10
+
 tool (
 	golang.org/x/vuln/cmd/govulncheck
 	golang.org/x/vulndb/cmd/indexdb

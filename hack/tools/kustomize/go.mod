@@ -3,6 +3,8 @@ module opendatahub.io/mpijob/hack/tools/kustomize
 
 go 1.26.0
 
+toolchain go1.26.10
+
 tool sigs.k8s.io/kustomize/kustomize/v5
 
 require (

@@ -3,6 +3,8 @@ module opendatahub.io/mpijob/hack/tools/opm
 
 go 1.26.3
 
+toolchain go1.26.10
+
 tool github.com/operator-framework/operator-registry/cmd/opm
 
 require (

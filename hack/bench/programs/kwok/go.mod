@@ -3,6 +3,8 @@ module opendatahub.io/mpijob/hack/bench/programs/kwok
 
 go 1.26.0
 
+toolchain go1.26.10
+
 tool sigs.k8s.io/kwok/cmd/kwok
 
 require (

@@ -3,6 +3,8 @@ module opendatahub.io/mpijob/hack/bench/programs/mpi-operator
 
 go 1.26.0
 
+toolchain go1.26.10
+
 tool github.com/kubeflow/mpi-operator/cmd/mpi-operator
 
 require (

@@ -3,6 +3,8 @@ module opendatahub.io/mpijob/hack/cluster/build/containerd-v2.4.2
 
 go 1.26.6
 
+toolchain go1.26.10
+
 tool (
 	github.com/containerd/containerd/v2/cmd/containerd
 	github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2

@@ -2,6 +2,8 @@ module opendatahub.io/mpijob/hack/cluster/build/coredns
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require github.com/coredns/coredns v1.14.7
 
 require (

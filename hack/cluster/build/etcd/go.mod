@@ -2,6 +2,8 @@ module opendatahub.io/mpijob/hack/cluster/build/etcd
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require go.etcd.io/etcd/server/v3 v3.6.16
 
 require (

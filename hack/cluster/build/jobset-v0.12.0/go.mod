@@ -3,6 +3,8 @@ module opendatahub.io/mpijob/hack/cluster/build/jobset-v0.12.0
 
 go 1.26.0
 
+toolchain go1.26.10
+
 tool sigs.k8s.io/jobset
 
 require (

@@ -2,6 +2,8 @@ module opendatahub.io/mpijob/hack/cluster/build/kubernetes-v1.33
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	github.com/spf13/cobra v1.8.1
 	k8s.io/component-base v0.33.13

@@ -2,6 +2,8 @@ module opendatahub.io/mpijob/hack/cluster/build/kubernetes
 
 go 1.26.0
 
+toolchain go1.26.10
+
 godebug default=go1.26
 
 require (

@@ -3,6 +3,8 @@ module opendatahub.io/mpijob/hack/cluster/build/kueue-v0.19.2
 
 go 1.26.0
 
+toolchain go1.26.10
+
 tool sigs.k8s.io/kueue/cmd/kueue
 
 require (

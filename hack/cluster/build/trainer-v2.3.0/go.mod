@@ -3,6 +3,8 @@ module opendatahub.io/mpijob/hack/cluster/build/trainer-v2.3.0
 
 go 1.26.0
 
+toolchain go1.26.10
+
 tool github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager
 
 require (
