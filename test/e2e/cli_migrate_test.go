@@ -88,6 +88,134 @@ func TestMigratedJobRuns(t *testing.T) {
 	}
 }
 
+// Jobs of other APIs that users may still have. IMAGE is that of the sample.
+const (
+	jobOfV1 = `
+apiVersion: kubeflow.org/v1
+kind: MPIJob
+metadata: {name: old}
+spec:
+  slotsPerWorker: 1
+  cleanPodPolicy: Running
+  runPolicy: {backoffLimit: 1}
+  mpiReplicaSpecs:
+    Launcher:
+      replicas: 1
+      restartPolicy: Never
+      template:
+        spec:
+          containers: [{name: mpi, image: IMAGE, command: [mpirun, -np, "2", --allow-run-as-root, -bind-to, none, -map-by, slot, ranks]}]
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          containers: [{name: mpi, image: IMAGE, command: [sleep, infinity]}]
+`
+	jobOfV1alpha2 = `
+apiVersion: kubeflow.org/v1alpha2
+kind: MPIJob
+metadata: {name: old}
+spec:
+  slotsPerWorker: 1
+  backoffLimit: 3
+  cleanPodPolicy: All
+  mpiDistribution: open_mpi
+  mpiReplicaSpecs:
+    Launcher:
+      replicas: 1
+      template:
+        spec:
+          initContainers: [{name: kubectl-delivery, image: "mpioperator/kubectl-delivery:latest"}]
+          containers:
+          - name: mpi
+            image: IMAGE
+            command: [mpirun, -np, "2", ranks]
+            env: [{name: OMPI_MCA_plm_rsh_agent, value: /etc/mpi/kubexec.sh}]
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          containers: [{name: mpi, image: IMAGE}]
+`
+	imageOfAWS     = "763104351884.dkr.ecr.eu-west-1.amazonaws.com/solver:1"
+	jobOfSageMaker = `{
+  "TrainingJobName": "Old",
+  "AlgorithmSpecification": {"TrainingImage": "` + imageOfAWS + `", "TrainingInputMode": "File", "ContainerEntrypoint": ["ranks"]},
+  "HyperParameters": {"sagemaker_mpi_enabled": "true", "sagemaker_mpi_num_of_processes_per_host": "1", "lines": "3"},
+  "ResourceConfig": {"InstanceType": "ml.m5.large", "InstanceCount": 2, "VolumeSizeInGB": 1},
+  "RoleArn": "arn:aws:iam::123456789012:role/trainer",
+  "StoppingCondition": {"MaxRuntimeInSeconds": 600}
+}`
+)
+
+// TestConvertedJobsRun: jobs of v1, of v1alpha2 and of SageMaker succeed once they are converted, with one rank on each of 2 pods. Users of
+// SageMaker replace the image, which only AWS has, and request less than an instance has where nodes are smaller.
+func TestConvertedJobsRun(t *testing.T) {
+	t.Parallel()
+	moved := []string{imageOfAWS, image, `cpu: "1"`, "cpu: 100m", "memory: 7Gi", "memory: 256Mi"}
+	for name, test := range map[string]struct {
+		old, target string
+		edits       []string
+		says, want  string
+	}{
+		"v1":                    {old: jobOfV1, target: "v2beta1", says: `"sleep infinity" is removed`, want: "sum 1"},
+		"v1alpha2":              {old: jobOfV1alpha2, target: "v2beta1", says: "kubectl is not needed", want: "sum 1"},
+		"SageMaker":             {old: jobOfSageMaker, target: "v2beta1", edits: moved, says: "renamed from Old to old", want: "out 1 000002"},
+		"SageMaker to TrainJob": {old: jobOfSageMaker, target: "trainjob", edits: moved, says: "the image is in a private registry of AWS", want: "out 1 000002"},
+		"v1 to TrainJob":        {old: jobOfV1, target: "trainjob", says: "become 2 nodes", want: "sum 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parallel(t, 2)
+			toTrainJob := test.target == "trainjob"
+			if toTrainJob {
+				needTrainer(t)
+			}
+			namespace := openNamespace(t)
+			args := []string{"migrate", "-f", "-", "--to", test.target}
+			if toTrainJob {
+				runtimeIn(t, namespace, "mpi-openmpi")
+				args = append(args, "--runtime", "trainingruntime/mpi")
+			}
+			code, text, said := plugin(t, namespace, strings.ReplaceAll(test.old, "IMAGE", image), args...)
+			if code != 0 || !strings.Contains(said, test.says) {
+				t.Fatalf("it is not converted, or not explained by %q", test.says)
+			}
+			for i := 0; i < len(test.edits); i += 2 {
+				if !strings.Contains(text, test.edits[i]) {
+					t.Fatalf("the new job has no %q", test.edits[i])
+				}
+			}
+			printed := runsConverted(t, namespace, strings.NewReplacer(test.edits...).Replace(text), toTrainJob)
+			if ranks := ranksByPod(printed); len(ranks) != 2 || !strings.Contains(printed, test.want) {
+				t.Errorf("there are ranks on %v, want 1 on each of 2 pods, and %q in what it prints:\n%s", ranks, test.want, printed)
+			}
+		})
+	}
+}
+
+// runsConverted creates a job that migrate has printed, waits until it has succeeded, and returns what it has printed.
+func runsConverted(t *testing.T, namespace, text string, isTrainJob bool) string {
+	t.Helper()
+	if isTrainJob {
+		job := trainjob.New()
+		if err := yaml.Unmarshal([]byte(text), &job.Object); err != nil {
+			t.Fatal(err)
+		}
+		job.SetNamespace(namespace)
+		createTrainJob(t, job)
+		ends(t, job, "Complete")
+		return printed(t, job)
+	}
+	job := &kubeflow.MPIJob{}
+	if err := yaml.UnmarshalStrict([]byte(text), job); err != nil {
+		t.Fatal(err)
+	}
+	job.Namespace = namespace
+	create(t, job)
+	waitFor(t, job, "it succeeds", succeeded)
+	return output(t, job)
+}
+
 // TestRuntimeTestedFromTerminal: a runtime that works passes every step, one with an image without MPI fails with code 3.
 func TestRuntimeTestedFromTerminal(t *testing.T) {
 	t.Parallel()

@@ -41,6 +41,24 @@ def run_mpijob(
     output_dir: str = "",
     node_selector: dict = {},  # type: ignore[type-arg]  # noqa: B006
     tolerations: list = [],  # type: ignore[type-arg]  # noqa: B006
+    mpi_implementation: str = "",
+    mpi_flags: str = "",
+    workdir: str = "",
+    gpu_resource: str = "nvidia.com/gpu",
+    launcher_cpu: str = "",
+    launcher_memory: str = "",
+    image_pull_secrets: list = [],  # type: ignore[type-arg]  # noqa: B006
+    service_account: str = "",
+    topology: str = "",
+    rdma: str = "",
+    gang_timeout: str = "",
+    wait_for_quota: bool = False,
+    grace_period: str = "",
+    ttl: str = "",
+    profile: bool = False,
+    labels: dict = {},  # type: ignore[type-arg]  # noqa: B006
+    annotations: dict = {},  # type: ignore[type-arg]  # noqa: B006
+    mlflow_tracking_uri: str = "",
 ) -> NamedTuple("Outputs", [("job", str), ("accuracy", float), ("loss", float)]):  # type: ignore[valid-type]
     """Run an MPIJob, or with a runtime a TrainJob, and wait until it has succeeded.
 
@@ -71,6 +89,26 @@ def run_mpijob(
             every rank has the path in OUTPUT_DIR.
         node_selector: Labels that the nodes of all pods must have, such as ``{"gpu": "a100"}``.
         tolerations: Taints that all pods tolerate, such as ``nvidia.com/gpu``.
+        mpi_implementation: The MPI in the image: ``OpenMPI``, ``Intel`` or ``MPICH``; empty is OpenMPI. A runtime
+            determines it.
+        mpi_flags: More flags of the mpirun that is added to the command, such as ``--bind-to core``.
+        workdir: The working folder of the programs; empty is that of the image.
+        gpu_resource: The name of a GPU in the cluster.
+        launcher_cpu: Cores of the launcher; empty is ``100m``. A TrainJob has none of its own.
+        launcher_memory: Memory of the launcher; empty requests 128Mi and limits it to 1Gi.
+        image_pull_secrets: Secrets with the credentials of the image's registry.
+        service_account: The ServiceAccount of the pods.
+        topology: A label of nodes by which all pods run in one domain, such as ``topology.kubernetes.io/zone``; with the
+            prefix ``prefer:``, if possible.
+        rdma: ``required`` waits for the RDMA that the pods request; empty or ``optional`` uses TCP without it.
+        gang_timeout: Places all pods together, and gives up an attempt after this time, such as ``10m``.
+        wait_for_quota: Whether the job waits if the quotas of the namespace have no room for it now.
+        grace_period: The time that programs have to end after SIGTERM, such as ``2m``; empty is 30 seconds.
+        ttl: The time from the end of the job until it is deleted, such as ``24h``; empty keeps it.
+        profile: Whether the calls of MPI are counted and timed in each rank.
+        labels: Labels of the job.
+        annotations: Annotations of the job.
+        mlflow_tracking_uri: The URL of MLflow, to which the ranks log.
 
     Returns:
         The job's name, and the last accuracy and loss that the program reported. If one is not reported or not finite,
@@ -81,13 +119,15 @@ def run_mpijob(
     from openshift_ai_sdk.training import MPIJob, ResourceRequirements
     from openshift_ai_sdk.training._training_history import finite
 
+    launcher = ResourceRequirements(cpu=launcher_cpu or None, memory=launcher_memory or None)
     job = MPIJob(
         name,
         namespace or None,
         workers=workers,
         image=image or None,
         command=command,
-        resources=ResourceRequirements(cpu=cpu or None, memory=memory or None, gpu=gpu),
+        resources=ResourceRequirements(cpu=cpu or None, memory=memory or None, gpu=gpu, gpu_resource=gpu_resource),
+        launcher_resources=launcher if launcher_cpu or launcher_memory else None,
         env=env,
         runtime=runtime or None,
         queue=queue or None,
@@ -103,6 +143,21 @@ def run_mpijob(
         output_dir=output_dir or None,
         node_selector=node_selector,
         tolerations=tolerations,
+        mpi_implementation=mpi_implementation or None,
+        mpi_flags=mpi_flags,
+        workdir=workdir or None,
+        image_pull_secrets=image_pull_secrets,
+        service_account=service_account or None,
+        topology=topology or None,
+        rdma=rdma or None,
+        gang_timeout=gang_timeout or None,
+        wait_for_quota=wait_for_quota,
+        grace_period=grace_period or None,
+        ttl=ttl or None,
+        profile=profile,
+        labels=labels,
+        annotations=annotations,
+        mlflow_tracking_uri=mlflow_tracking_uri or None,
     ).create()
     status = job.wait_for_completion(timeout=timeout or None, on_phase=print)
 
