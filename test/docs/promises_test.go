@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -209,7 +210,7 @@ func (p promisedTest) lastPassed(record map[string]passed) string {
 }
 
 // recordedPasses returns when tests have passed, by their names and by how they were run. With -update it first adds the latest runs of make
-// e2e on this machine to the record, those of commits, and removes tests that are not named.
+// e2e on this machine to the record, those of commits, and removes tests that have failed since, or that are not named.
 func recordedPasses(t *testing.T, named map[string]bool) map[string]map[string]passed {
 	t.Helper()
 	record := map[string]map[string]passed{}
@@ -223,30 +224,23 @@ func recordedPasses(t *testing.T, named map[string]bool) map[string]map[string]p
 	if !*update {
 		return record
 	}
-	runs, err := filepath.Glob(passedTests)
+	paths, err := filepath.Glob(passedTests)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range runs {
+	var runs []testRun
+	for _, path := range paths {
 		parts := strings.Split(filepath.Base(path), "@")
 		if strings.HasSuffix(parts[1], "-dirty") {
 			// Nobody can repeat it.
 			continue
 		}
-		for name, now := range passesIn(t, path) {
-			last := record[name][parts[0]]
-			// One of fewer rounds proves less.
-			if !named[name] || !now.Time.After(last.Time) || now.Rounds < last.Rounds {
-				continue
-			}
-			if record[name] == nil {
-				record[name] = map[string]passed{}
-			}
-			now.Version = parts[1]
-			record[name][parts[0]] = now
-		}
+		run := testRun{way: parts[0], version: parts[1]}
+		run.passes, run.failures = resultsIn(t, path)
+		runs = append(runs, run)
 	}
-	maps.DeleteFunc(record, func(name string, _ map[string]passed) bool { return !named[name] })
+	recordRuns(record, runs)
+	maps.DeleteFunc(record, func(name string, ways map[string]passed) bool { return !named[name] || len(ways) == 0 })
 	text, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -257,15 +251,89 @@ func recordedPasses(t *testing.T, named map[string]bool) map[string]map[string]p
 	return record
 }
 
-// passesIn returns the tests that have passed in a run of gotestsum, each at its first try.
-func passesIn(t *testing.T, path string) map[string]passed {
+// testRun is a run of tests in one way: those that passed at their first try, and when others failed.
+type testRun struct {
+	way, version string
+	passes       map[string]passed
+	failures     map[string]time.Time
+}
+
+// recordRuns removes what tests have passed before a failure in the same way from a record, and adds the latest passes since. One of fewer
+// rounds proves less, and replaces none.
+func recordRuns(record map[string]map[string]passed, runs []testRun) {
+	type inWay struct{ name, way string }
+	failed := map[inWay]time.Time{}
+	for _, run := range runs {
+		for name, when := range run.failures {
+			if key := (inWay{name, run.way}); when.After(failed[key]) {
+				failed[key] = when
+			}
+		}
+	}
+	for key, when := range failed {
+		if !record[key.name][key.way].Time.After(when) {
+			delete(record[key.name], key.way)
+		}
+	}
+	for _, run := range runs {
+		for name, now := range run.passes {
+			last := record[name][run.way]
+			if !now.Time.After(failed[inWay{name, run.way}]) || !now.Time.After(last.Time) || now.Rounds < last.Rounds {
+				continue
+			}
+			if record[name] == nil {
+				record[name] = map[string]passed{}
+			}
+			now.Version = run.version
+			record[name][run.way] = now
+		}
+	}
+}
+
+// TestFailuresEndRecords: a record of a pass ends with a later failure in the same way, in whatever order the runs are read, and a later pass
+// makes a new one.
+func TestFailuresEndRecords(t *testing.T) {
+	day := func(n int) time.Time { return time.Date(2026, 1, n, 0, 0, 0, 0, time.UTC) }
+	failed := func(name string, n int) map[string]time.Time { return map[string]time.Time{name: day(n)} }
+	pass := func(name string, n, rounds int) map[string]passed {
+		return map[string]passed{name: {Time: day(n), Rounds: rounds}}
+	}
+	of := func(n int, version string, rounds int) passed {
+		return passed{Time: day(n), Version: version, Rounds: rounds}
+	}
+	runs := []testRun{
+		{way: "plain", version: "c", failures: failed("TestA", 3)},
+		{way: "plain", version: "a", passes: pass("TestA", 1, 0)},
+		{way: "queued", version: "a", passes: pass("TestA", 1, 0)},
+		{way: "plain", version: "b", passes: pass("TestB", 4, 3)},
+		{way: "plain", version: "a", failures: failed("TestB", 2)},
+		{way: "plain", version: "b", failures: failed("TestC", 2)},
+		{way: "plain", version: "b", passes: pass("TestD", 2, 3)},
+	}
+	record := map[string]map[string]passed{
+		"TestA": {"plain": of(2, "b", 0), "topology": of(1, "a", 0)}, "TestB": {"plain": of(1, "a", 20)}, "TestD": {"plain": of(1, "a", 20)},
+	}
+	want := map[string]map[string]passed{
+		"TestA": {"queued": of(1, "a", 0), "topology": of(1, "a", 0)}, "TestB": {"plain": of(4, "b", 3)}, "TestD": {"plain": of(1, "a", 20)},
+	}
+	for range 2 {
+		recordRuns(record, runs)
+		if !reflect.DeepEqual(record, want) {
+			t.Errorf("the record is %v, want %v", record, want)
+		}
+	}
+}
+
+// resultsIn returns the tests that have passed in a run of gotestsum, each at its first try, and those that have failed.
+func resultsIn(t *testing.T, path string) (passes map[string]passed, failures map[string]time.Time) {
 	t.Helper()
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
-	all, failed, rounds := map[string]passed{}, map[string]bool{}, map[string]int{}
+	passes, failures = map[string]passed{}, map[string]time.Time{}
+	rounds := map[string]int{}
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		var event struct {
@@ -275,11 +343,11 @@ func passesIn(t *testing.T, path string) map[string]passed {
 		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
 			t.Fatalf("read %s: %v", path, err)
 		}
-		switch event.Action {
+		switch when := event.Time.UTC().Truncate(time.Second); event.Action {
 		case "pass":
-			all[event.Test] = passed{Time: event.Time.UTC().Truncate(time.Second), Rounds: rounds[event.Test]}
+			passes[event.Test] = passed{Time: when, Rounds: rounds[event.Test]}
 		case "fail":
-			failed[event.Test] = true
+			failures[event.Test] = when
 		case "output":
 			if roundLine.MatchString(event.Output) {
 				rounds[event.Test]++
@@ -289,8 +357,8 @@ func passesIn(t *testing.T, path string) map[string]passed {
 	if err := lines.Err(); err != nil {
 		t.Fatalf("read %s: %v", path, err)
 	}
-	maps.DeleteFunc(all, func(name string, _ passed) bool { return failed[name] })
-	return all
+	maps.DeleteFunc(passes, func(name string, _ passed) bool { return !failures[name].IsZero() })
+	return passes, failures
 }
 
 // testsAnywhere are the tests that make e2e-promises runs, whose jobs can be placed in any way.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +35,17 @@ func TestDocumentedTimes(t *testing.T) {
 		}
 		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), want) {
 			t.Errorf("%s does not have %q", page, want)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "one-machine.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, sentence, _ := strings.Cut(string(text), fmt.Sprintf("\nthe time) and the operator, and builds the images. Of %d,%03d s of CPU time, ", cpu/1000, cpu%1000))
+	sentence, _, _ = strings.Cut(sentence, ";")
+	for _, c := range append(components(layout.KubernetesVersion), component{name: "the dashboard", cpu: restOfRun}) {
+		if said := regexp.MustCompile(`(?i)` + c.name + `( takes)? ` + strconv.Itoa(c.cpu) + `\b`); c.cpu > 1 && !said.MatchString(strings.Join(strings.Fields(sentence), " ")) {
+			t.Errorf("docs/one-machine.md does not say that %s takes %d of %d s: %q", c.name, c.cpu, cpu, sentence)
 		}
 	}
 }
