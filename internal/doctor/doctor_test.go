@@ -570,7 +570,6 @@ func TestEncryption(t *testing.T) {
 			}}),
 		}
 	}
-	cilium := mpitest.Encrypted()
 	calico := func(on bool) []client.Object {
 		return []client.Object{
 			plugin("crd.projectcalico.org/v1", "FelixConfiguration", "", "default", map[string]any{"spec": map[string]any{"wireguardEnabled": on}}),
@@ -595,8 +594,8 @@ func TestEncryption(t *testing.T) {
 		"nothing":                   {want: notEncrypted},
 		"OVN-Kubernetes":            {objects: ovn("Full"), want: "ok Encryption: OVN-Kubernetes by IPsec" + encrypts},
 		"OVN-Kubernetes, not pods'": {objects: ovn("External"), want: notEncrypted},
-		"Cilium":                    {objects: cilium, want: "ok Encryption: Cilium" + encrypts},
-		"Cilium that does not run":  {objects: cilium[:1], want: notEncrypted},
+		"Cilium":                    {objects: mpitest.Encrypted(), want: "ok Encryption: Cilium" + encrypts},
+		"Cilium that does not run":  {objects: mpitest.Encrypted()[:1], want: notEncrypted},
 		"Calico":                    {objects: calico(true), want: "ok Encryption: Calico by WireGuard" + encrypts},
 		"Calico without":            {objects: calico(false), want: notEncrypted},
 		"no right for OpenShift's":  {objects: ovn("Full"), refused: "Network", want: "- Encryption: unknown"},

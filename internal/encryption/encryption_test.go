@@ -68,16 +68,16 @@ func TestFind(t *testing.T) {
 		"IPsec before anything runs":        {objects{openShift(""), ovn(mode("Full"))}, ""},
 		"IPsec of a plug-in being replaced": {objects{openShift("OVNKubernetes"), ovn(mode("Full"), "Calico")}, ""},
 
-		"Cilium by WireGuard":                     {objects{cilium("kube-system", "enable-wireguard", "true"), ciliumAgents}, "Cilium"},
-		"Cilium by IPsec":                         {objects{cilium("kube-system", "enable-ipsec", "true"), ciliumAgents}, "Cilium"},
-		"Cilium in plain text":                    {objects{cilium("kube-system", "enable-wireguard", "false"), ciliumAgents}, ""},
-		"Cilium was removed":                      {objects{cilium("kube-system", "enable-wireguard", "true")}, ""},
-		"Cilium runs on no node":                  {objects{cilium("kube-system", "enable-wireguard", "true"), agents("kube-system", "cilium", 0)}, ""},
-		"Cilium of OpenShift":                     {objects{openShift("Cilium"), cilium("cilium", "enable-wireguard", "true"), agents("cilium", "cilium", 3)}, "Cilium"},
-		"Cilium of OpenShift in plain text":       {objects{openShift("Cilium"), cilium("cilium", "enable-wireguard", "false"), agents("cilium", "cilium", 3)}, ""},
-		"a user's namespace cilium":               {objects{cilium("cilium", "enable-wireguard", "true"), agents("cilium", "cilium", 3)}, ""},
-		"a user's namespace cilium on OpenShift":  {objects{openShift("OVNKubernetes"), cilium("cilium", "enable-wireguard", "true"), agents("cilium", "cilium", 3)}, ""},
-		"Cilium, but OpenShift runs another one":  {objects{openShift("OVNKubernetes"), cilium("kube-system", "enable-wireguard", "true"), ciliumAgents}, ""},
+		"Cilium by WireGuard":                    {objects{cilium("kube-system", "enable-wireguard", "true"), ciliumAgents}, "Cilium"},
+		"Cilium by IPsec":                        {objects{cilium("kube-system", "enable-ipsec", "true"), ciliumAgents}, "Cilium"},
+		"Cilium in plain text":                   {objects{cilium("kube-system", "enable-wireguard", "false"), ciliumAgents}, ""},
+		"Cilium was removed":                     {objects{cilium("kube-system", "enable-wireguard", "true")}, ""},
+		"Cilium runs on no node":                 {objects{cilium("kube-system", "enable-wireguard", "true"), agents("kube-system", "cilium", 0)}, ""},
+		"Cilium of OpenShift":                    {objects{openShift("Cilium"), cilium("cilium", "enable-wireguard", "true"), agents("cilium", "cilium", 3)}, "Cilium"},
+		"Cilium of OpenShift in plain text":      {objects{openShift("Cilium"), cilium("cilium", "enable-wireguard", "false"), agents("cilium", "cilium", 3)}, ""},
+		"a user's namespace cilium":              {objects{cilium("cilium", "enable-wireguard", "true"), agents("cilium", "cilium", 3)}, ""},
+		"a user's namespace cilium on OpenShift": {objects{openShift("OVNKubernetes"), cilium("cilium", "enable-wireguard", "true"), agents("cilium", "cilium", 3)}, ""},
+		"Cilium, but OpenShift runs another one": {objects{openShift("OVNKubernetes"), cilium("kube-system", "enable-wireguard", "true"), ciliumAgents}, ""},
 
 		"Calico":                                 {objects{felix(true, nil), pool4, calicoAgents}, "Calico by WireGuard"},
 		"Calico from its manifests":              {objects{felix(true, nil), pool4, agents("kube-system", "calico-node", 3)}, "Calico by WireGuard"},
@@ -95,7 +95,12 @@ func TestFind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			by, err := encryption.Find(t.Context(), mpitest.FakeAPI().WithObjects(test.objects...).Build())
+			api := mpitest.FakeAPI()
+			for _, object := range test.objects {
+				// Several cases share it, and the client changes it.
+				api.WithObjects(object.DeepCopyObject().(client.Object))
+			}
+			by, err := encryption.Find(t.Context(), api.Build())
 			if got := strings.Join(by, ", "); got != test.want || err != nil {
 				t.Errorf("%q encrypts, want %q; error: %v", got, test.want, err)
 			}

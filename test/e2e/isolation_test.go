@@ -379,7 +379,9 @@ func TestEncryptionIsRequired(t *testing.T) {
 	}
 	for _, object := range []client.Object{config, agents} {
 		create(t, object)
-		t.Cleanup(func() { _ = api.Delete(context.Background(), object, client.PropagationPolicy(metav1.DeletePropagationBackground)) })
+		t.Cleanup(func() {
+			_ = api.Delete(context.Background(), object, client.PropagationPolicy(metav1.DeletePropagationBackground))
+		})
 	}
 	for _, job := range jobs() {
 		eventually(t, "the job is created", 90*time.Second, func() error { return submit(t, api, job) })

@@ -98,8 +98,8 @@ def run_mpijob(
         launcher_memory: Memory of the launcher; empty requests 128Mi and limits it to 1Gi.
         image_pull_secrets: Secrets with the credentials of the image's registry.
         service_account: The ServiceAccount of the pods.
-        topology: A label of nodes by which all pods run in one domain, such as ``topology.kubernetes.io/zone``; with the
-            prefix ``prefer:``, if possible.
+        topology: A label of nodes by which all pods run in one domain, such as ``topology.kubernetes.io/zone``; with
+            the prefix ``prefer:``, if possible.
         rdma: ``required`` waits for the RDMA that the pods request; empty or ``optional`` uses TCP without it.
         gang_timeout: Places all pods together, and gives up an attempt after this time, such as ``10m``.
         wait_for_quota: Whether the job waits if the quotas of the namespace have no room for it now.
