@@ -139,7 +139,7 @@ func (c cluster) calicoEncrypts(ctx context.Context) (bool, error) {
 // families returns whether Calico gives pods addresses of IPv4 and of IPv6: new pods get them from all pools that are not disabled.
 func (c cluster) families(ctx context.Context) (hasIPv4, hasIPv6 bool, err error) {
 	pools := &unstructured.UnstructuredList{}
-	pools.SetGroupVersionKind(ipPool)
+	pools.SetGroupVersionKind(ipPool.GroupVersion().WithKind(ipPool.Kind + "List"))
 	switch err := c.api.List(ctx, pools); {
 	case meta.IsNoMatchError(err):
 		return false, false, nil
