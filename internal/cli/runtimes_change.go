@@ -67,7 +67,8 @@ func newRuntimesUpdate(f *Factory) *cobra.Command {
 		Use:   "update NAME",
 		Short: "Change the settings of an MPI runtime",
 		Long: `Change an MPI runtime of this namespace or, with --cluster, of all namespaces: its image, slots and limits, the gang timeout,
-the priority class, the labels that nodes must have, and the connections that are allowed. Settings that are not given stay. New jobs get the new settings; jobs that run continue. A job above a limit is refused when it is created.
+the priority class, the labels that nodes must have, and the connections that are allowed. Settings that are not given stay.
+New jobs get the new settings; jobs that run continue. A job above a limit is refused when it is created.
 
 A runtime of the namespace requires the role mpijob-admin or admin there, and --cluster the right to update
 ClusterTrainingRuntimes. The other fields, such as the size of the launcher, can be changed with kubectl.`,

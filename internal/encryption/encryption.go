@@ -182,7 +182,7 @@ func (c cluster) read(ctx context.Context, kind schema.GroupVersionKind, key cli
 	return object.Object, nil
 }
 
-// text returns a field; "" if it is not there.
+// text returns a field; "" if it is missing.
 func text(object map[string]any, path ...string) string {
 	value, _, _ := unstructured.NestedString(object, path...)
 	return value
