@@ -484,7 +484,7 @@ func TestPassesWithRounds(t *testing.T) {
 	}
 	at := func(second int) time.Time { return time.Date(2026, 11, 30, 1, 0, second, 0, time.UTC) }
 	want := map[string]passed{"TestA": {Time: at(2), Rounds: 2}, "TestB": {Time: at(3)}}
-	if got := passesIn(t, path); !maps.Equal(got, want) {
+	if got, _ := resultsIn(t, path); !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	told := promisedTest{path: root + "/test/e2e/a_test.go"}.lastPassed(map[string]passed{"plain": {Time: at(2), Version: "abc", Rounds: 2}, "queued": {Time: at(3), Version: "abc"}})
