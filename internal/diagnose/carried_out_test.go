@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	kubeflow "github.com/kubeflow/mpi-operator/pkg/apis/kubeflow/v2beta1"
@@ -18,6 +19,8 @@ import (
 	"opendatahub.io/mpijob/internal/diagnose"
 	"opendatahub.io/mpijob/internal/jobs"
 	"opendatahub.io/mpijob/internal/jobstate"
+	"opendatahub.io/mpijob/internal/kinds/trainjob"
+	"opendatahub.io/mpijob/internal/migrate"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/mpitest"
 	"opendatahub.io/mpijob/internal/plan"
@@ -27,10 +30,6 @@ import (
 // carriedOut returns what is wrong with the changes of the findings' remedies: each must fit the job of the scene, change it, leave it valid, and
 // end what its specification alone shows of the problem.
 func carriedOut(s scene, found []diagnose.Finding) (wrong []string) {
-	if s.job.Kind == mpi.KindTrainJob {
-		// Most of its fields are those of its runtime.
-		return nil
-	}
 	for _, f := range found {
 		for _, remedy := range f.Remedies {
 			if len(remedy.Changes) == 0 {
@@ -45,10 +44,14 @@ func carriedOut(s scene, found []diagnose.Finding) (wrong []string) {
 }
 
 func carriedOutOnce(of mpi.Job, f diagnose.Finding, remedy v1alpha1.Remedy) []string {
-	job, err := mpiJobOf(of)
+	written, err := writtenOf(of)
 	if err != nil {
 		return []string{err.Error()}
 	}
+	if written == nil {
+		return nil
+	}
+	job := written.object
 	changes, can := jobs.RemedyChanges(jobs.FromObject(job), remedy)
 	if !can {
 		return []string{"it cannot be applied to the job"}
@@ -57,9 +60,8 @@ func carriedOutOnce(of mpi.Job, f diagnose.Finding, remedy v1alpha1.Remedy) []st
 	if err := jobs.Apply(changed, changes...); err != nil {
 		return []string{err.Error()}
 	}
-	settings := plan.Settings{NetworkPolicies: true, AgentImage: "agent", Delivery: plan.InitContainer}
-	before, errorsBefore := preview.MPIJob(job, settings)
-	after, errorsAfter := preview.MPIJob(changed, settings)
+	before, errorsBefore := written.preview(job)
+	after, errorsAfter := written.preview(changed)
 	var problems []string
 	for _, err := range errorsAfter {
 		if !slices.ContainsFunc(errorsBefore, func(known *field.Error) bool { return known.Error() == err.Error() }) {
@@ -106,6 +108,63 @@ func warningsAbout(warnings []string, changes []jobs.Change) (n int) {
 	}
 	return n
 }
+
+// written is a job as its user has written it, and how it is checked.
+type written struct {
+	object  *unstructured.Unstructured
+	preview func(*unstructured.Unstructured) (preview.Preview, field.ErrorList)
+}
+
+// writtenOf returns the MPIJob or TrainJob of a job; nil for a TrainJob whose runtime would have to be another than those that are shipped.
+func writtenOf(job mpi.Job) (*written, error) {
+	settings := plan.Settings{NetworkPolicies: true, AgentImage: "agent", Delivery: plan.InitContainer}
+	object, err := mpiJobOf(job)
+	if err != nil {
+		return nil, err
+	}
+	if job.Kind != mpi.KindTrainJob {
+		return &written{object, func(of *unstructured.Unstructured) (preview.Preview, field.ErrorList) {
+			return preview.MPIJob(of, settings)
+		}}, nil
+	}
+	used, err := runtimeOf(job.Implementation)
+	if err != nil {
+		return nil, err
+	}
+	result, errs := migrate.ToTrainJob(object.Object, migrate.Options{Runtime: trainjob.RuntimeRef{Name: used.Name, Kind: trainjob.ClusterRuntimeKind}})
+	if len(errs) > 0 {
+		return nil, nil
+	}
+	return &written{&unstructured.Unstructured{Object: result.Object}, func(of *unstructured.Unstructured) (preview.Preview, field.ErrorList) {
+		decoded, errs := preview.DecodeTrainJob(of)
+		if len(errs) > 0 {
+			return preview.Preview{}, errs
+		}
+		return preview.TrainJob(decoded, used, settings)
+	}}, nil
+}
+
+// runtimeOf returns the runtime that is shipped for an MPI.
+func runtimeOf(implementation mpi.Implementation) (used trainjob.Runtime, err error) {
+	shipped, err := jobs.ShippedFor(implementation)
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(shipped.Object.Object, &used)
+	}
+	return used, err
+}
+
+// makeTrainJob makes a job a TrainJob.
+func makeTrainJob(job *mpi.Job) {
+	job.Kind, job.External, job.Fields = mpi.KindTrainJob, true, fieldsOfTrainJobs()
+}
+
+var fieldsOfTrainJobs = sync.OnceValue(func() mpi.Fields {
+	used, err := runtimeOf(mpi.OpenMPI)
+	if err != nil {
+		panic(err)
+	}
+	return trainjob.Convert(trainjob.TrainJob{}, used).Fields
+})
 
 // mpiJobOf returns the MPIJob of a job, as its user has written it.
 func mpiJobOf(job mpi.Job) (*unstructured.Unstructured, error) {
@@ -194,14 +253,25 @@ func isMachineReadable(r v1alpha1.Remedy) bool { return r.Rerun || codes.IsComma
 func TestCarriedOutFindsWrongRemedies(t *testing.T) {
 	t.Parallel()
 	const pod = "spec.mpiReplicaSpecs[Launcher].template.spec."
+	trainJob := func(change func(*mpi.Job)) func(*mpi.Job) {
+		return func(job *mpi.Job) {
+			makeTrainJob(job)
+			change(job)
+		}
+	}
 	for name, test := range map[string]struct {
 		changes []v1alpha1.FieldChange
 		job     func(*mpi.Job)
 		want    string
 	}{
-		"no such container": {changes: changes(pod+"containers[7].tty", "true"), want: "cannot be applied"},
-		"nothing":           {changes: changes("spec.slotsPerWorker", "2"), want: "cannot be applied"},
-		"an invalid value":  {changes: changes("spec.slotsPerWorker", "-1"), want: "the job is invalid"},
+		"a field that TrainJobs lack": {changes: changes("spec.slotsPerWorker", "4"), job: trainJob(func(*mpi.Job) {}), want: "the job is invalid"},
+		"another host of a TrainJob": {
+			changes: changes("spec.trainer.command", `["mpirun", "--host", "node8", "train"]`), job: trainJob(launcherRuns("mpirun", "--host", "node7", "train")), want: "same warnings",
+		},
+		"a good one for a TrainJob": {changes: changes("spec.trainer.command", `["mpirun", "train"]`), job: trainJob(launcherRuns("mpirun", "--host", "node7", "train"))},
+		"no such container":         {changes: changes(pod+"containers[7].tty", "true"), want: "cannot be applied"},
+		"nothing":                   {changes: changes("spec.slotsPerWorker", "2"), want: "cannot be applied"},
+		"an invalid value":          {changes: changes("spec.slotsPerWorker", "-1"), want: "the job is invalid"},
 		"another host": {
 			changes: changes(pod+"containers[0].command", `["mpirun", "--host", "node8", "train"]`), job: launcherRuns("mpirun", "--host", "node7", "train"), want: "same warnings",
 		},

@@ -228,7 +228,7 @@ func check(t *testing.T, table map[string]expect) {
 var onlyMPIJobs = map[codes.Code]bool{codes.KeyGenerationFailed: true, codes.QuotaExhausted: true}
 
 // otherKind diagnoses a scene of an MPIJob as one of a TrainJob, and returns what it lacks or has in addition: both kinds have the same
-// problems.
+// problems, and remedies that can be carried out.
 func otherKind(s scene, want []diagnose.Finding) (differences []string) {
 	if s.job.Kind == mpi.KindTrainJob || len(want) > 0 && onlyMPIJobs[want[0].Code] {
 		return nil
@@ -238,13 +238,14 @@ func otherKind(s scene, want []diagnose.Finding) (differences []string) {
 		// Kubeflow Trainer decides when a TrainJob has ended.
 		s.job.Recorded.Finish = &mpi.Finish{Succeeded: finish.Succeeded, Reason: finish.Reason, Message: finish.Message, At: finish.At}
 	}
-	s.job.Kind, s.job.External = mpi.KindTrainJob, true
+	makeTrainJob(&s.job)
 	if s.job.UsesAgent() && !s.job.Workers.HasCommand() {
 		// The runtimes' workers have it.
 		s.job.Launch, s.job.Workers.Template = mpi.LaunchAgent, *s.job.Workers.Template.DeepCopy()
 		s.job.Workers.Template.Spec.Containers[0].Command = []string{agentapi.Binary, "serve"}
 	}
 	got := s.findings()
+	differences = carriedOut(s, got)
 	for i := range max(len(want), len(got)) {
 		switch {
 		case i >= len(got):

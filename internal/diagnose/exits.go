@@ -144,7 +144,7 @@ func unnoticed(p *input) []Finding {
 	switch s := p.LauncherSummary(); {
 	case s != nil && s.LaterSucceeded:
 		entry = codes.EarlierRunFailed
-	case mpi.PipesRanks(p.LauncherCommand()):
+	case mpi.PipesRanks(p.LauncherWords()):
 		entry.Remedies = codes.LostInPipe
 	}
 	evidence := fmt.Sprintf("Agent: %s ended first, exit code %d; the launcher's command ended with 0.", rankName(*first), first.ExitCode)

@@ -671,7 +671,7 @@ func pastDeadline(pod *corev1.Pod) {
 }
 
 // trainJob makes a job a TrainJob, whose pods JobSet stops.
-func trainJob(s *scene) { s.job.Kind, s.job.External = mpi.KindTrainJob, true }
+func trainJob(s *scene) { makeTrainJob(&s.job) }
 
 // withoutJobs is a job for which JobSet has created nothing.
 func withoutJobs(s *scene) { s.seen = jobstate.Observed{} }

@@ -26,6 +26,9 @@ const (
 	absent = "absent"
 )
 
+// verb is a verb of package fmt in a text that is put together.
+var verb = regexp.MustCompile(`%[+#]?[a-z]`)
+
 // saidSo is a message without information.
 const saidSo = "it says so"
 
@@ -67,6 +70,13 @@ func TestEachReasonIsDecided(t *testing.T) {
 					"node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
 				},
 			},
+		},
+		"status of the scheduler": {
+			mpitest.Origin{Module: "k8s.io/kubernetes", Folders: []string{"pkg/scheduler/framework/plugins"}, Statuses: true},
+			func(text string) scene {
+				return starting(2, unschedulable("0/2 nodes are available: 2 "+verb.ReplaceAllString(text, "example")+"."), created(10*time.Minute))
+			},
+			map[string][]string{},
 		},
 		"waiting container": {
 			mpitest.Origin{Module: "k8s.io/kubernetes", Folders: []string{"pkg/kubelet/container", "pkg/kubelet/images", "pkg/kubelet/kuberuntime"}, Named: regexp.MustCompile("^Err[A-Z]")},

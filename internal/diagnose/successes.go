@@ -32,7 +32,7 @@ func pipeClosed(p *input) []Finding {
 	if line == "" {
 		return nil
 	}
-	figures := map[string]string{"program": mpi.BreaksPipe(p.LauncherCommand())}
+	figures := map[string]string{"program": mpi.BreaksPipe(p.LauncherWords())}
 	return []Finding{p.findAs(codes.PipeClosed, []facts.Pod{*launcher}, figures, facts.LogLine(*launcher, line))}
 }
 

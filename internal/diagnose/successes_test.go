@@ -164,3 +164,26 @@ func TestLaterRunSucceeded(t *testing.T) {
 		}
 	}
 }
+
+// TestLostInPipe: the exit code of MPI is lost only in a pipe that its launcher writes to, of a shell that ignores it.
+func TestLostInPipe(t *testing.T) {
+	t.Parallel()
+	for script, isLost := range map[string]bool{
+		"mpirun -n 8 train | tee log":                        true,
+		"mpirun -n 8 train | tee log # no pipefail":          true,
+		"mpirun -n 8 train; sort log | head":                 false,
+		"mpirun -n 8 train && cat out | sort; true":          false,
+		"set -o pipefail; mpirun -n 8 train | tee log; true": false,
+	} {
+		found := reportedSuccess("", "bash", "-c", script).with(launcherLeft(agentapi.Summary{
+			ExitCode: new(int32(0)), HostsExpected: 2, SlotsExpected: 4, HostsReached: 2, SlotsFound: 4, RanksSeen: 4,
+			Ranks: []agentapi.RankEnd{{Rank: 0, ExitCode: 1, Program: "python3"}},
+		}, 0)).findings()
+		if len(found) == 0 || found[0].Code != codes.RankFailed {
+			t.Fatalf("%s: %+v", script, found)
+		}
+		if is := strings.HasPrefix(found[0].Remedies[0].Text, "Let the shell return the exit code of mpirun"); is != isLost {
+			t.Errorf("%s: the first remedy is %q", script, found[0].Remedies[0].Text)
+		}
+	}
+}

@@ -61,6 +61,8 @@ var warnedOf = []warned{
 	{text: "leaves Open MPI without a transport between the pods", explains: []codes.Code{codes.NoTransport, codes.ApplicationFailed, codes.Aborted}, errors: regexp.MustCompile(`MPI_ERR_INTERN|unreachable|MPI_Init`), told: []string{"without a transport", "btl"}},
 	{text: "is not expanded, because no such variable is defined before it", explains: notLaunched, errors: regexp.MustCompile(`\$\(`), told: []string{"Kubernetes replaces $("}},
 	{text: "is not expanded, because env has no such variable", explains: notLaunched, errors: regexp.MustCompile(`\$\(`), told: []string{"that nothing has replaced", "which Kubernetes replaces", "Kubernetes replaces only"}},
+	{text: "PATH replaces that of the image, because", explains: []codes.Code{codes.ProgramMissing, codes.MPINotInPath}, told: []string{"sets PATH in place of"}},
+	{text: "PATH replaces that of the image, and has", explains: []codes.Code{codes.ProgramMissing, codes.MPINotInPath}, told: []string{"sets PATH in place of"}},
 	{text: "MASTER_ADDR is", explains: hanging, errors: regexp.MustCompile(`(?i)DistNetworkError|DistStoreError|timed? ?out|connection refused|clients joined`), neverBegin: true},
 	{text: "a rank that takes the device of its local rank finds none", explains: []codes.Code{codes.NoGPUVisible, codes.WrongGPU, codes.MoreSlotsThanGPUs, codes.GPUOutOfMemory, codes.ApplicationFailed}, errors: regexp.MustCompile(`(?i)invalid device|device ordinal|IndexError`), told: []string{"list as many devices"}},
 	{text: "with 0 slots mpirun cannot start ranks", explains: slices.Concat(notLaunched, []codes.Code{codes.NotEnoughSlots}), certain: true},

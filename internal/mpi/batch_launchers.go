@@ -72,24 +72,31 @@ type ValueTaken struct {
 // ValuesTaken returns that of each call of a launcher in a command or script that has an option with values before its program.
 func ValuesTaken(command string) (all []ValueTaken) {
 	for _, call := range callsOfLaunchers(command) {
-		at := len(call.options) - 1
-		for at >= 0 && !strings.HasPrefix(call.options[at], "-") {
-			at--
+		if taken := call.valueTaken(); taken != nil {
+			all = append(all, *taken)
 		}
-		if at < 0 || len(call.program) == 0 {
-			continue
-		}
-		name, _, joined := strings.Cut(strings.TrimLeft(call.options[at], "-"), "=")
-		values := call.options[at+1:]
-		taken := ValueTaken{Option: strings.Join(call.options[at:], " "), Program: call.program[0]}
-		expected, known := agentapi.ValuesOf(call.options[at], after(call.options, at))
-		taken.Known = joined && len(values) == 0 || known && len(values) > 0 && len(values) == expected
-		if name == "x" && len(values) == 1 && !strings.Contains(values[0], "=") {
-			taken.Meant = call.options[at] + " " + values[0] + "=" + taken.Program
-		}
-		all = append(all, taken)
 	}
 	return all
+}
+
+// valueTaken returns that of a call; nil if it has no option with values before its program.
+func (call launcherCall) valueTaken() *ValueTaken {
+	at := len(call.options) - 1
+	for at >= 0 && !strings.HasPrefix(call.options[at], "-") {
+		at--
+	}
+	if at < 0 || len(call.program) == 0 {
+		return nil
+	}
+	name, _, joined := strings.Cut(strings.TrimLeft(call.options[at], "-"), "=")
+	values := call.options[at+1:]
+	taken := &ValueTaken{Option: strings.Join(call.options[at:], " "), Program: call.program[0]}
+	expected, known := agentapi.ValuesOf(call.options[at], after(call.options, at))
+	taken.Known = joined && len(values) == 0 || known && len(values) > 0 && len(values) == expected
+	if name == "x" && len(values) == 1 && !strings.Contains(values[0], "=") {
+		taken.Meant = call.options[at] + " " + values[0] + "=" + taken.Program
+	}
+	return taken
 }
 
 // after returns the word after one, by its index; "" if there is none.
@@ -107,17 +114,20 @@ func callsOfLaunchers(command string) (all []launcherCall) {
 		if end := endOfCommand.FindStringIndex(text); end != nil {
 			text = text[:end[0]]
 		}
-		call := launcherCall{options: strings.Fields(text)}
-		values := 0
-		for i, word := range call.options {
-			if strings.HasPrefix(word, "-") {
-				values, _ = agentapi.ValuesOf(word, after(call.options, i))
-			} else if values--; values < 0 {
-				call.options, call.program = call.options[:i], call.options[i:]
-				break
-			}
-		}
-		all = append(all, call)
+		all = append(all, callWith(strings.Fields(text)))
 	}
 	return all
+}
+
+// callWith returns the call of a launcher with these words.
+func callWith(words []string) launcherCall {
+	values := 0
+	for i, word := range words {
+		if strings.HasPrefix(word, "-") {
+			values, _ = agentapi.ValuesOf(word, after(words, i))
+		} else if values--; values < 0 {
+			return launcherCall{options: words[:i], program: words[i:]}
+		}
+	}
+	return launcherCall{options: words}
 }

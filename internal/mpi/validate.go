@@ -111,6 +111,7 @@ func Warnings(j Job) []string {
 	warnings := warnTemplates(j)
 	warnings = append(warnings, warnLauncher(j)...)
 	warnings = append(warnings, warnReferences(j)...)
+	warnings = append(warnings, warnPaths(j)...)
 	if containers := j.Workers.Template.Spec.Containers; len(containers) > 0 && j.Fields.WorkerTemplate != nil {
 		warnings = append(warnings, j.WarnDevices(containers[0].Env, j.Fields.WorkerTemplate.Child("spec", "containers").Index(0).Child("env"))...)
 	}

@@ -24,13 +24,10 @@ var (
 	shellVariable = regexp.MustCompile(`(?:^|[^$])\$(?:\{(\w+)\}|([A-Za-z_]\w*))`)
 	// startsMPI is where a script starts ranks.
 	startsMPI = regexp.MustCompile(`(?:^|[\s;&|(])(?:\S*/)?(?:` + strings.Join(Launchers, "|") + `)\s`)
-	// background is a script whose last command runs in the background, and pipe a pipe.
-	background = regexp.MustCompile(`[^&]&\s*$`)
-	pipe       = regexp.MustCompile(`[^|]\|[^|]`)
 	// runsOnce is a program that starts no ranks by itself: Python, and launchers that must be started on each host.
 	runsOnce = regexp.MustCompile(`^(?:python[\d.]*|torchrun|accelerate)$`)
 	// hostFlag is a flag of MPI's launchers with the hosts of the ranks: Open MPI, and Hydra. Files of hosts have other flags.
-	hostFlag = regexp.MustCompile(`(?:^|\s)(?:--?hosts?|-H)[ =]([^\s"']+)`)
+	hostFlag = regexp.MustCompile(`^(?:--?hosts?|-H)$`)
 )
 
 // WarnLauncher returns warnings about the command, arguments and variables of the launcher's container at a path that most probably do
@@ -60,8 +57,8 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 		if whole, cut := CutScript(words); cut {
 			warnings = append(warnings, fmt.Sprintf("%s: the shell runs only %q, because a script is one word after -c: write %q as one word, or remove %q and -c", at, script.Text, phrase.Cut(strings.Join(whole, " "), 80), words[0]))
 		}
-		if startsMPI.MatchString(script.Text) {
-			warnings = append(warnings, warnScript(script, at)...)
+		if parsed := parseScript(script); parsed != nil {
+			warnings = append(warnings, warnScript(parsed, at)...)
 		}
 	} else {
 		warnings = append(warnings, warnWords(words, at)...)
@@ -69,24 +66,21 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 	if runsOnce.MatchString(path.Base(words[0])) && j.Workers.Count > 0 && !j.Workers.HasOwnCommand() {
 		warnings = append(warnings, fmt.Sprintf("%s: %s runs once, in the launcher, and nothing runs on the workers unless it calls MPI's launcher; start it by mpirun", at, path.Base(words[0])))
 	}
-	text := script.Text
-	if !isScript {
-		text = strings.Join(words, " ")
-	}
-	if startsMPI.MatchString(text) {
-		warnings = append(warnings, warnValues(text, at)...)
-	}
-	if name := j.foreignHost(text); name != "" && startsMPI.MatchString(text) {
+	launches := launchesOf(words)
+	warnings = append(warnings, warnValues(launches, at)...)
+	if name := j.foreignHost(launches); name != "" {
 		warnings = append(warnings, fmt.Sprintf("%s: host %q is none of this job, whose hosts are %s; remove the flag, since MPI reads the job's hostfile by itself",
 			at, phrase.Cut(name, maxShownName), j.HostRange()))
 	}
 	return warnings
 }
 
-// warnValues returns warnings about numbers that MPI's launcher takes as the program, since the option before them takes fewer values.
-func warnValues(command string, at *field.Path) (warnings []string) {
-	for _, taken := range ValuesTaken(command) {
-		if !taken.Known || !IsNumber(taken.Program) {
+// warnValues returns warnings about numbers that MPI's launcher takes as the program, since the option before them takes fewer values, by the
+// words after the launcher in each of its calls.
+func warnValues(launches [][]string, at *field.Path) (warnings []string) {
+	for _, words := range launches {
+		taken := callWith(words).valueTaken()
+		if taken == nil || !taken.Known || !IsNumber(taken.Program) {
 			continue
 		}
 		remedy := "check the values of this option"
@@ -122,35 +116,20 @@ func warnWords(words []string, at *field.Path) (warnings []string) {
 }
 
 // warnScript returns warnings about a script that starts ranks.
-func warnScript(of Script, at *field.Path) (warnings []string) {
-	script := of.Text
-	if background.MatchString(script) {
+func warnScript(script *shellScript, at *field.Path) (warnings []string) {
+	if script.endsInBackground() {
 		warnings = append(warnings, fmt.Sprintf("%s: the last command of the script runs in the background, so that the script and with it the job end at once: remove the &, or end the script with wait", at))
-	} else if !IsAwaited(script) {
+	} else if !script.isAwaited() {
 		warnings = append(warnings, fmt.Sprintf("%s: MPI runs in the background, and nothing in the script waits for it, so that the job ends as soon as the other commands: remove the &, or end the script with wait", at))
 	}
-	if program := BreaksPipe(script); program != "" {
+	if program := script.breakingReader(); program != "" {
 		return append(warnings, fmt.Sprintf("%s: %s closes the pipe when it has read enough, which ends MPI and all ranks, and the job counts as succeeded: remove %[2]s, and see the first lines by kubectl logs", at, program))
 	}
-	if !of.FailsInPipes && PipesRanks(script) {
+	if script.losesExitCode() {
 		warnings = append(warnings, fmt.Sprintf("%s: the exit code of MPI is lost in the pipe, so that a job that fails counts as succeeded: run the script with bash, and begin it with set -o pipefail", at))
 	}
 	return warnings
 }
-
-// PipesRanks reports whether the ranks that a launcher's command starts write into a pipe, so that the exit code of MPI is lost.
-func PipesRanks(command string) bool { return piped(command) && !strings.Contains(command, "pipefail") }
-
-// piped reports whether the ranks that a script starts write into a pipe.
-func piped(script string) bool {
-	return slices.ContainsFunc(strings.Split(strings.ReplaceAll(script, "\\\n", " "), "\n"), func(line string) bool {
-		at := startsMPI.FindStringIndex(line)
-		return at != nil && pipe.MatchString(quotes.ReplaceAllString(line[at[0]:], ""))
-	})
-}
-
-// quotes is quoted text in a script.
-var quotes = regexp.MustCompile(`'[^']*'|"[^"]*"`)
 
 // CutScript returns the words that a shell was meant to run by a command that calls it with -c and a script in many words, such as
 // [bash, -c, mpirun, train]: it runs the first one. cut is false if the command is another.
@@ -186,13 +165,39 @@ func JoinedOptions(words []string) (joined string, meant []string) {
 	return joined, meant
 }
 
-// foreignHost returns a host that a command names for its ranks and that is none of the job's; "" if there is none. Names that a
-// shell puts together are unknown.
-func (j Job) foreignHost(command string) string {
-	for _, found := range hostFlag.FindAllStringSubmatch(command, -1) {
-		for host := range strings.SplitSeq(found[1], ",") {
+// foreignHost returns a host that a launcher of MPI gets for its ranks and that is none of the job's, by the words after the launcher in each of
+// its calls; "" if there is none. Names that a shell puts together are unknown.
+func (j Job) foreignHost(launches [][]string) string {
+	for _, words := range launches {
+		for len(words) > 0 {
+			call := callWith(words)
+			if name := j.foreignHostIn(call.options); name != "" {
+				return name
+			}
+			// Another program begins after a colon, with options of its own.
+			next := slices.Index(call.program, ":")
+			if next < 0 {
+				break
+			}
+			words = call.program[next+1:]
+		}
+	}
+	return ""
+}
+
+// foreignHostIn is foreignHost for the options of a launcher.
+func (j Job) foreignHostIn(options []string) string {
+	for i, option := range options {
+		flag, hosts, joined := strings.Cut(option, "=")
+		if !hostFlag.MatchString(flag) {
+			continue
+		}
+		if !joined {
+			hosts = after(options, i)
+		}
+		for host := range strings.SplitSeq(hosts, ",") {
 			name, slots, has := strings.Cut(host, ":")
-			if _, err := strconv.Atoi(slots); name == "" || strings.ContainsAny(name, "$`*+{}()") || has && err != nil || name == "localhost" {
+			if _, err := strconv.Atoi(slots); name == "" || strings.ContainsAny(name, "$`*+{}()\"'") || has && err != nil || name == "localhost" {
 				continue
 			}
 			if !j.IsHost(name) {

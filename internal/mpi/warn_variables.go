@@ -135,3 +135,39 @@ func (j Job) WarnLocalMaster(env []corev1.EnvVar, at *field.Path) []string {
 	}
 	return nil
 }
+
+// WarnPath returns a warning about the variable PATH in the list at a path, with which programs of the image are not found; nil if it is not set,
+// or has the folders in which images have programs.
+func WarnPath(env []corev1.EnvVar, at *field.Path) []string {
+	for i, v := range env {
+		if v.Name != "PATH" || v.Value == "" {
+			continue
+		}
+		at := at.Index(i).Child("value")
+		if found := shellVariable.FindString(v.Value); found != "" {
+			return []string{fmt.Sprintf("%s: PATH replaces that of the image, because no shell expands %s here: write all folders of the image's PATH, or remove the variable",
+				at, found[strings.Index(found, "$"):])}
+		}
+		folders := strings.Split(v.Value, ":")
+		hasPrograms := func(folder string) bool {
+			return folder == "/usr/bin" || folder == "/bin" || strings.Contains(folder, "$(")
+		}
+		if !slices.ContainsFunc(folders, hasPrograms) {
+			return []string{fmt.Sprintf("%s: PATH replaces that of the image, and has no /usr/bin, so that programs such as sh are not found: add the folders of the image's PATH, or remove the variable", at)}
+		}
+	}
+	return nil
+}
+
+// warnPaths returns those of the main containers, in which ranks run.
+func warnPaths(j Job) (warnings []string) {
+	for _, role := range []struct {
+		at       *field.Path
+		template corev1.PodTemplateSpec
+	}{{j.Fields.LauncherTemplate, j.Launcher.Template}, {j.Fields.WorkerTemplate, j.Workers.Template}} {
+		if containers := role.template.Spec.Containers; len(containers) > 0 {
+			warnings = append(warnings, WarnPath(containers[0].Env, role.at.Child("spec", "containers").Index(0).Child("env"))...)
+		}
+	}
+	return warnings
+}

@@ -83,3 +83,37 @@ func TestWarnLocalMaster(t *testing.T) {
 		}
 	}
 }
+
+// TestWarnPath: a PATH without the folders of programs is reported, also where a shell's variable was meant to add these.
+func TestWarnPath(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		env  corev1.EnvVar
+		want string
+	}{
+		"another variable":        {corev1.EnvVar{Name: "PATHS", Value: "/app"}, ""},
+		"a shell's variable":      {corev1.EnvVar{Name: "PATH", Value: "/opt/conda/bin:$PATH"}, "worker.spec.containers[0].env[1].value: PATH replaces that of the image, because no shell expands $PATH here: write all folders"},
+		"one in braces":           {corev1.EnvVar{Name: "PATH", Value: "${PATH}:/usr/bin"}, "no shell expands ${PATH} here"},
+		"one folder":              {corev1.EnvVar{Name: "PATH", Value: "/opt/conda/bin"}, "worker.spec.containers[0].env[1].value: PATH replaces that of the image, and has no /usr/bin, so that"},
+		"folders below":           {corev1.EnvVar{Name: "PATH", Value: "/usr/bin/app:/usr/local/bin"}, "has no /usr/bin"},
+		"all folders":             {corev1.EnvVar{Name: "PATH", Value: "/opt/conda/bin:/usr/local/bin:/usr/bin:/bin"}, ""},
+		"an older image":          {corev1.EnvVar{Name: "PATH", Value: "/bin:/app"}, ""},
+		"a variable of env":       {corev1.EnvVar{Name: "PATH", Value: "/app:$(FOLDERS)"}, ""},
+		"a value of elsewhere":    {corev1.EnvVar{Name: "PATH", ValueFrom: &corev1.EnvVarSource{}}, ""},
+		"a dollar sign of a name": {corev1.EnvVar{Name: "PATH", Value: "/usr/bin:/a$$b"}, ""},
+	} {
+		job := mpitest.Job(2, func(j *mpi.Job) {
+			j.Fields.LauncherTemplate, j.Fields.WorkerTemplate = field.NewPath("launcher"), field.NewPath("worker")
+			j.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "FOLDERS", Value: "/usr/bin"}, test.env}
+			j.Launcher.Template.Spec.Containers[0].Env = nil
+		})
+		got := strings.Join(mpi.Warnings(job), "\n")
+		if !strings.Contains(got, test.want) || test.want == "" && strings.Contains(got, "PATH") {
+			t.Errorf("%s: warns %q, want %q", name, got, test.want)
+		}
+		job.Launcher.Template.Spec.Containers[0].Env, job.Workers.Template.Spec.Containers[0].Env = []corev1.EnvVar{test.env}, nil
+		if got := strings.Join(mpi.Warnings(job), "\n"); strings.Contains(got, "launcher.spec.containers[0].env[0].value: PATH") != (test.want != "") {
+			t.Errorf("%s in the launcher: warns %q", name, got)
+		}
+	}
+}

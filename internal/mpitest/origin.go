@@ -25,6 +25,8 @@ type Origin struct {
 	Named *regexp.Regexp
 	// Events adds the reasons with which it calls an event recorder, and Types what its methods Type return.
 	Events, Types bool
+	// Statuses adds the texts of the statuses of the scheduler's plugins. A text that is put together has the verbs of package fmt.
+	Statuses bool
 	// Condition adds the reasons of the pod conditions of this type.
 	Condition string
 }
@@ -142,8 +144,13 @@ func (s goSource) used(o Origin) (found []string) {
 		ast.Inspect(file, func(node ast.Node) bool {
 			switch node := node.(type) {
 			case *ast.CallExpr:
-				if o.Events && isRecording(node) {
+				switch {
+				case o.Events && isRecording(node):
 					found = append(found, s.reasons(node)...)
+				case o.Statuses && slices.Contains([]string{"NewStatus", "AppendReason"}, nameOf(node.Fun)):
+					for _, argument := range node.Args {
+						found = append(found, s.textOf(argument))
+					}
 				}
 			case *ast.FuncDecl:
 				if o.Types && node.Name.Name == "Type" {
@@ -152,12 +159,22 @@ func (s goSource) used(o Origin) (found []string) {
 			case *ast.CompositeLit:
 				if fields := fieldsOf(node); o.Condition != "" && nameOf(fields["Type"]) == o.Condition {
 					found = append(found, s.valueOf(fields["Reason"]))
+				} else if o.Statuses {
+					found = append(found, s.textOf(fields["Reason"]), s.textOf(fields["reason"]))
 				}
 			}
 			return true
 		})
 	}
 	return found
+}
+
+// textOf returns the value of a literal or a constant, or the format of a text that is put together.
+func (s goSource) textOf(expression ast.Expr) string {
+	if call, is := expression.(*ast.CallExpr); is && nameOf(call.Fun) == "Sprintf" && len(call.Args) > 0 {
+		expression = call.Args[0]
+	}
+	return s.valueOf(expression)
 }
 
 // reasons returns the arguments of a call of an event recorder that can be the reason.

@@ -73,6 +73,18 @@ func (w Truth) Judge(findings []v1alpha1.Finding) (verdict Verdict, difference s
 	return Right, ""
 }
 
+// JudgeRefusal compares the error with which the API server refuses a job with the truth. An error is right only if it is of what was broken.
+func (w Truth) JudgeRefusal(refused error) (verdict Verdict, difference string) {
+	says := slices.DeleteFunc(slices.Clone(w.Says), func(part string) bool { return part == "" })
+	if len(says) == 0 {
+		return Wrong, "the job is refused, and nothing is known by which to judge the error"
+	}
+	if lacks := slices.DeleteFunc(says, func(part string) bool { return strings.Contains(refused.Error(), part) }); len(lacks) > 0 {
+		return Wrong, fmt.Sprintf("the error lacks %q", lacks)
+	}
+	return Right, ""
+}
+
 // place returns what differs in the pod and the rank of a finding.
 func (w Truth) place(f v1alpha1.Finding) string {
 	if w.Pod != "" && !slices.ContainsFunc(f.Affected, func(name string) bool { return strings.Contains(name, w.Pod) }) {

@@ -1,6 +1,7 @@
 package mpitest_test
 
 import (
+	"errors"
 	"testing"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -44,5 +45,24 @@ func TestTruth(t *testing.T) {
 				t.Errorf("%s (%s), want %s", got, why, test.want)
 			}
 		})
+	}
+}
+
+// TestTruthOfRefusals: an error is right only if it is of what was broken.
+func TestTruthOfRefusals(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		says  []string
+		error string
+		want  mpitest.Verdict
+	}{
+		"what was broken": {[]string{"image", "x:y:z"}, `spec.image: "x:y:z" is no image`, mpitest.Right},
+		"something else":  {[]string{"image"}, "spec.slotsPerWorker: must be 1 or more", mpitest.Wrong},
+		"nothing known":   {nil, "the webhook is away", mpitest.Wrong},
+		"an empty text":   {[]string{""}, "the webhook is away", mpitest.Wrong},
+	} {
+		if got, why := (mpitest.Truth{Says: test.says}).JudgeRefusal(errors.New(test.error)); got != test.want {
+			t.Errorf("%s: %s (%s), want %s", name, got, why, test.want)
+		}
 	}
 }

@@ -322,7 +322,7 @@ func programFailures() []failure {
 		},
 		{
 			name: "exception on one rank while others wait", ranks: 4, provoke: made(mpirun("python3", "-c", python)),
-			want: explanation{code: codes.RankGone, summary: "ValueError: shard 2 has no rows", remedy: "an error of the program itself"},
+			want: explanation{code: codes.RankGone, pod: "job-worker-1", rank: new(int32(2)), summary: "on job-worker-1 failed: ValueError: shard 2 has no rows", remedy: "an error of the program itself"},
 		},
 		{
 			name: "exit code of the launcher's shell", ranks: 2, provoke: made([]string{"sh", "-c", "mpirun -n 2 hostname; sleep 2; exit 7"}),

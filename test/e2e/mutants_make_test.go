@@ -44,7 +44,7 @@ func (m mutant) String() string {
 	return fmt.Sprintf("%s, %s, %s, %s: %s", m.family, m.kind(), m.sample, m.base, m.what)
 }
 
-// truth is what a mutant must be told, known by how it was made. A job that is refused must have Says in the error.
+// truth is what a mutant must be told, known by how it was made. A job that is refused must have all of Says in the error, and there must be some.
 type truth struct {
 	mpitest.Truth
 	// curable is whether the remedy that changes the job lets it succeed.

@@ -121,12 +121,19 @@ func SetsVariable(spec corev1.PodSpec, name string) bool {
 // LauncherCommand returns the launcher's command with its arguments as one line; "" if the image defines it.
 func (f *Facts) LauncherCommand() string { return CommandOf(f.Template(mpi.RoleLauncher)) }
 
+// LauncherWords returns the words of the launcher's command with its arguments; none if the image defines them.
+func (f *Facts) LauncherWords() []string { return wordsOf(f.Template(mpi.RoleLauncher)) }
+
 // CommandOf returns the command of a pod's first container with its arguments as one line; "" if the image defines it.
 func CommandOf(spec corev1.PodSpec) string {
+	return strings.Join(wordsOf(spec), " ")
+}
+
+func wordsOf(spec corev1.PodSpec) []string {
 	if len(spec.Containers) == 0 {
-		return ""
+		return nil
 	}
-	return strings.Join(slices.Concat(spec.Containers[0].Command, spec.Containers[0].Args), " ")
+	return slices.Concat(spec.Containers[0].Command, spec.Containers[0].Args)
 }
 
 // IsImageProgram reports whether only the image defines the program of a pod, which then runs without an agent above it.

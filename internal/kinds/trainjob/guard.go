@@ -300,6 +300,7 @@ func warn(job TrainJob, used Runtime) []string {
 	warnings = append(warnings, converted.WarnLauncher(trainer.Command, trainer.Args, trainer.Env, trainerPath)...)
 	warnings = append(warnings, converted.WarnLocalMaster(trainer.Env, trainerPath.Child("env"))...)
 	warnings = append(warnings, converted.WarnDevices(trainer.Env, trainerPath.Child("env"))...)
+	warnings = append(warnings, mpi.WarnPath(trainer.Env, trainerPath.Child("env"))...)
 	pod := used.trainer().pod()
 	if own := container(&pod.Spec); own != nil {
 		warnings = append(warnings, mpi.WarnReferences(trainer.Env, own.EnvFrom, trainerPath.Child("env"), own.Env...)...)

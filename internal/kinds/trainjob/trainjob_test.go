@@ -199,7 +199,16 @@ func TestCheck(t *testing.T) {
 			more:     []string{"  podTemplateOverrides: [{targetJobs: [{name: trainer}], spec: {}}]"},
 			warnings: []string{`spec.podTemplateOverrides[0].targetJobs[0].name: the runtime mpi has no job "trainer"`},
 		},
-		"no MPI": {trainer: "{numNodes: 9}", change: []string{"    mpi:\n", "    torch:\n"}},
+		"a PATH that no shell expands": {
+			trainer:  "{numNodes: 4, command: [mpirun, pi], env: [{name: A, value: b}, {name: PATH, value: '/opt/conda/bin:$PATH'}]}",
+			warnings: []string{"spec.trainer.env[1].value: PATH replaces that of the image, because no shell expands $PATH here"},
+		},
+		"a PATH without the folders of programs": {
+			trainer:  "{numNodes: 4, command: [mpirun, pi], env: [{name: PATH, value: /opt/conda/bin}]}",
+			warnings: []string{"spec.trainer.env[0].value: PATH replaces that of the image, and has no /usr/bin"},
+		},
+		"a PATH with them": {trainer: "{numNodes: 4, command: [mpirun, pi], env: [{name: PATH, value: '/opt/conda/bin:/usr/bin'}]}"},
+		"no MPI":           {trainer: "{numNodes: 9}", change: []string{"    mpi:\n", "    torch:\n"}},
 		"no MPI, and every limit": {
 			trainer: "{numNodes: 5, resourcesPerNode: {limits: {nvidia.com/gpu: 3}}}", change: append([]string{"    mpi:\n", "    torch:\n"}, limits...),
 			want: []string{"numNodes: Invalid value: 5: must be at most 4 with the runtime mpi", `"3 GPUs": must be at most 2 GPUs`, `job "launcher" must have pool: mpi`, `job "node" must have pool: mpi`},
