@@ -264,7 +264,7 @@ func TestCarriedOutFindsWrongRemedies(t *testing.T) {
 		job     func(*mpi.Job)
 		want    string
 	}{
-		"a field that TrainJobs lack": {changes: changes("spec.slotsPerWorker", "4"), job: trainJob(func(*mpi.Job) {}), want: "the job is invalid"},
+		"an invalid value of a TrainJob": {changes: changes("spec.trainer.numNodes", "-1"), job: trainJob(func(*mpi.Job) {}), want: "the job is invalid"},
 		"another host of a TrainJob": {
 			changes: changes("spec.trainer.command", `["mpirun", "--host", "node8", "train"]`), job: trainJob(launcherRuns("mpirun", "--host", "node7", "train")), want: "same warnings",
 		},

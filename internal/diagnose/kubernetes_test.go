@@ -283,11 +283,12 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 		"excluded-by-its-own-workers": {codes.Unschedulable, starting(2, unschedulable("0/2 nodes are available: 2 node(s) didn't satisfy existing pods anti-affinity rules.")).with(func(s *scene) {
 			s.job.Workers.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "kubernetes.io/hostname"}}}}
 		})},
-		"claim-of-one-pod":   {codes.Unschedulable, starting(2, unschedulable("0/2 nodes are available: 2 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod."))},
-		"not-the-named-node": {codes.NoMatchingNode, starting(2, unschedulable("0/2 nodes are available: 2 node(s) didn't match the requested node name."))},
-		"tainted":            {codes.NoMatchingNode, starting(2, unschedulable("0/5 nodes are available: 5 node(s) had untolerated taint {gpu: true}."))},
-		"unschedulable":      {codes.Unschedulable, starting(2, unschedulable("0/5 nodes are available: 5 node(s) didn't have free ports for the requested pod ports."))},
-		"anti-affinity":      {codes.NoMatchingNode, running(2).with(worker(1, corev1.PodPending, unschedulable("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.")))},
+		"claim-of-one-pod":            {codes.Unschedulable, starting(2, unschedulable("0/2 nodes are available: 2 node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod."))},
+		"not-the-named-node":          {codes.NoMatchingNode, starting(2, unschedulable("0/2 nodes are available: 2 node(s) didn't match the requested node name."))},
+		"tainted":                     {codes.NoMatchingNode, starting(2, unschedulable("0/5 nodes are available: 5 node(s) had untolerated taint {gpu: true}."))},
+		"unschedulable-too-many-pods": {codes.Unschedulable, starting(2, unschedulable("0/5 nodes are available: 5 Too many pods."))},
+		"unschedulable":               {codes.Unschedulable, starting(2, unschedulable("0/5 nodes are available: 5 node(s) didn't have free ports for the requested pod ports."))},
+		"anti-affinity":               {codes.NoMatchingNode, running(2).with(worker(1, corev1.PodPending, unschedulable("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod.")))},
 		// The launcher's agent waits for the pod's address as long as the operator waits for its node.
 		"anti-affinity-and-agent-waits": {codes.NoMatchingNode, running(2).with(worker(1, corev1.PodPending, created(6*time.Minute), unschedulable("0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules.")), func(s *scene) {
 			s.evidence.Logs = map[string]jobstate.Log{"pi-launcher-0": {LastAt: mpitest.Now, Lines: []string{

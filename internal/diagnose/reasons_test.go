@@ -51,9 +51,9 @@ func TestEachReasonIsDecided(t *testing.T) {
 		decided map[string][]string
 	}{
 		"scheduler": {
-			mpitest.Origin{Module: "k8s.io/kubernetes", Folders: []string{"pkg/scheduler/framework/plugins"}, Named: regexp.MustCompile("(?i)^errReason")},
+			mpitest.Origin{Module: "k8s.io/kubernetes", Folders: []string{"pkg/scheduler/framework/plugins"}, Named: regexp.MustCompile("(?i)^errReason"), Statuses: true},
 			func(text string) scene {
-				return starting(2, unschedulable("0/2 nodes are available: 2 "+text+"."), created(10*time.Minute))
+				return starting(2, unschedulable("0/2 nodes are available: 2 "+verb.ReplaceAllString(text, "example")+"."), created(10*time.Minute))
 			},
 			map[string][]string{
 				codes.NoMatchingNode: {
@@ -61,22 +61,35 @@ func TestEachReasonIsDecided(t *testing.T) {
 					"node(s) didn't match pod affinity rules", "node(s) didn't match pod anti-affinity rules", "node(s) didn't match pod topology spread constraints",
 					"node(s) didn't match scheduler-enforced node affinity", "node(s) didn't match the requested node name", "node(s) had no available volume zone",
 					"node(s) had taints that the pod didn't tolerate", "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)", "node(s) were unschedulable",
-					"pod affinity terms conflict",
+					"pod affinity terms conflict", "node(s) had untolerated taint(s)",
+				},
+				codes.InsufficientResources: {"Insufficient %s", "Insufficient %v", "Insufficient cpu", "Insufficient ephemeral-storage", "Insufficient memory"},
+				codes.VolumeClaimPending:    {"pod has unbound immediate PersistentVolumeClaims"},
+				// They are about pods that are running, or that are preempted for others, and of states in which the scheduler has another text.
+				absent: {
+					"No preemption victims found for incoming pod", "deallocation and deletion of ResourceClaims completed", "deallocation of PodGroup ResourceClaim completed",
+					"deallocation of ResourceClaim completed", "deletion of ResourceClaim completed", "empty shared lister in InterPodAffinity PreScore", "node not found",
+					"parsing pod: %+v", "pod assigned to different node", "pod resize fits, waiting for Kubelet actuation", "pods with InterPodAffinity are not signable",
+					"pods with default topology constraints are not signable", "pods with dra resource claims are not signable", "pods with topology constraints are not signable",
+					"resources not found", "signature disabled when dra extended resources are used in the cluster", "waiting for scheduling gates: %v",
+					"waiting for the preemption for this pod group to be finished", "waiting for the preemption for this pod to be finished",
 				},
 				codes.Unschedulable: {
+					"PersistentVolume had no name", "PersistentVolumeClaim had no name", "PersistentVolumeClaim had no pv name and storageClass name", "Too many pods",
+					"VolumeBindingMode not set for StorageClass %q", "failed to build hierarchy snapshot: %v",
+					"failed to build hierarchy snapshot: composite pod group object not found in state for %s", "minCount (%d) cannot be satisfied: %d scheduled, %d remaining",
+					"minCount (%d) is not yet satisfied: %d scheduled, %d remaining", "node allocatable resource claim %s has a mapped device and cannot be shared across pods",
+					"pod level limit for %s is insufficient to cover the aggregated container and node-allocatable DRA limits",
+					"pod level limit for %s is insufficient to cover the limit and DRA overhead for container %s",
+					"pod level request for %s is insufficient to cover the aggregated container and node-allocatable DRA requests",
+					"waiting for composite pod group %q tree to meet quorum", "waiting for minCount pods from a gang to appear in scheduling queue",
+					"waiting for minCount pods from a gang to be scheduled", "waiting for pods's pod group %q to appear in scheduling queue",
 					"node had resize preemption disabled", "node(s) did not have enough free storage", "node(s) didn't find available persistent volumes to bind",
 					"node(s) didn't have free ports for the requested pod ports", "node(s) didn't satisfy existing pods anti-affinity rules", "node(s) exceed max volume count",
 					"node(s) had no available disk", "node(s) had unknown conditions",
 					"node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
 				},
 			},
-		},
-		"status of the scheduler": {
-			mpitest.Origin{Module: "k8s.io/kubernetes", Folders: []string{"pkg/scheduler/framework/plugins"}, Statuses: true},
-			func(text string) scene {
-				return starting(2, unschedulable("0/2 nodes are available: 2 "+verb.ReplaceAllString(text, "example")+"."), created(10*time.Minute))
-			},
-			map[string][]string{},
 		},
 		"waiting container": {
 			mpitest.Origin{Module: "k8s.io/kubernetes", Folders: []string{"pkg/kubelet/container", "pkg/kubelet/images", "pkg/kubelet/kuberuntime"}, Named: regexp.MustCompile("^Err[A-Z]")},

@@ -295,6 +295,7 @@ var restrictions = []restriction{
 	},
 	{said: []string{otherPods}, first: "Wait until the pods whose anti-affinity excludes others have ended, or select other nodes.", at: "nodeSelector", passes: true},
 	{said: []string{"free ports"}, first: "Remove hostPort and hostNetwork, or use no more of these pods than nodes.", at: "containers[0].ports", passes: true},
+	{said: []string{"Too many pods"}, first: "Wait until other pods have ended, or let the pods use more nodes: a node runs no more pods than its kubelet allows.", at: "nodeSelector", passes: true},
 	{said: []string{"max volume count"}, first: "Use fewer volumes, or fewer pods per node: a node can attach no more.", at: "volumes", passes: true},
 	{said: []string{"ReadWriteOncePod"}, first: "Use a claim with access mode ReadWriteMany: only one pod can use this one at a time.", at: "volumes", passes: true},
 	{said: []string{"no available disk"}, first: "Use a volume that several pods can mount, or wait until the other pod has ended.", at: "volumes", passes: true},
