@@ -3,6 +3,7 @@ package mpi_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -107,48 +108,7 @@ func TestWarnLauncher(t *testing.T) {
 		"a number of an unknown option":              {[]string{"mpirun", "--new-flag", "train", "5"}, ""},
 		"a number of the program":                    {[]string{"mpirun", "-x", "SEED", "train", "5"}, ""},
 		"a number of a value with a sign":            {[]string{"mpirun", "-x", "SEED=1", "train", "5"}, ""},
-		"a host of the program":                      {[]string{"mpirun", "-n", "4", "python", "serve.py", "--host", "0.0.0.0"}, ""},
-		"a host of a command before":                 {shell("psql --host db -c x && mpirun train"), ""},
-		"a host of a command after":                  {shell("mpirun train; psql --host db"), ""},
-		"a host of a command in a comment":           {shell("# mpirun --host node1 train\nmpirun train"), ""},
-		"another host of the second program":         {[]string{"mpiexec", "-n", "1", "lead", ":", "-n", "2", "-host", "node7", "train"}, `host "node7" is none`},
-		"another host, joined":                       {[]string{"mpirun", "--host=node7", "train"}, `host "node7" is none`},
-		"another host in quotes":                     {shell(`mpirun -x "A=b c" --host "node7,node8" train`), `host "node7" is none`},
-		"another host of an entrypoint":              {[]string{"/entrypoint.sh", "mpirun", "--host", "node7", "train"}, `host "node7" is none`},
-		"a launcher that is a value":                 {[]string{"launch", "--mpi", "mpirun", "--host", "0.0.0.0"}, ""},
-		"a pipe of a command after":                  {shell("mpirun train; sort log | head"), ""},
-		"a pipe of a command after success":          {shell("mpirun train && cat out | sort"), ""},
-		"a pipe of a command after failure":          {shell("mpirun train || cat log | tail"), ""},
-		"a pipe beside the background":               {shell("mpirun train & tail -f log | grep loss; wait"), ""},
-		"a pipe of a substitution":                   {shell("mpirun train --hosts $(cat hosts | wc -l)"), ""},
-		"a pipe in quotes":                           {shell(`mpirun train --sep "|" --by 'a | b'`), ""},
-		"a pipe within a substitution":               {shell("out=$(mpirun train | tail -1); echo $out"), "the exit code of MPI is lost"},
-		"a pipe of a group":                          {shell("{ date; mpirun train; } 2>&1 | tee log"), "the exit code of MPI is lost"},
-		"a pipe of a subshell":                       {shell("(cd /work && mpirun train) |& tee log"), "the exit code of MPI is lost"},
-		"a pipe of a function":                       {shell("run() {\n  mpirun train\n}\nrun | tee log"), "the exit code of MPI is lost"},
-		"a pipe of a loop":                           {shell("for n in 1 2; do mpirun -n $n train; done | tee log"), "the exit code of MPI is lost"},
 		"a pipe over lines":                          {shell("mpirun train |\n  tee log"), "the exit code of MPI is lost"},
-		"a pipe in a shell of its own":               {shell("time bash -c 'mpirun train | tee log'"), "the exit code of MPI is lost"},
-		"a pipe in a shell with pipefail":            {shell("bash -o pipefail -c 'mpirun train | tee log'"), ""},
-		"a pipe around a shell with pipefail":        {shell("bash -o pipefail -c 'mpirun train' | tee log"), "the exit code of MPI is lost"},
-		"the word pipefail in a comment":             {shell("mpirun train | tee log # no pipefail"), "the exit code of MPI is lost"},
-		"the word pipefail in a text":                {shell("echo set -o pipefail\nmpirun train | tee log"), "the exit code of MPI is lost"},
-		"pipefail after it":                          {shell("mpirun train | tee log\nset -o pipefail"), "the exit code of MPI is lost"},
-		"pipefail that is turned off":                {shell("set -eo pipefail; set +o pipefail; mpirun train | tee log"), "the exit code of MPI is lost"},
-		"pipefail of a subshell":                     {shell("(set -o pipefail; date | cat); mpirun train | tee log"), "the exit code of MPI is lost"},
-		"pipefail of shopt":                          {shell("shopt -so pipefail; mpirun train | tee log"), ""},
-		"pipefail of zsh":                            {[]string{"zsh", "-c", "setopt PIPE_FAIL; mpirun train | tee log"}, ""},
-		"pipefail where the shell has it":            {[]string{"sh", "-c", "(set -o pipefail) 2>/dev/null && set -o pipefail; mpirun train | tee log"}, ""},
-		"exit codes of the programs in a pipe":       {shell("mpirun train | tee log; exit ${PIPESTATUS[0]}"), ""},
-		"head after all has been read":               {shell("set -o pipefail; mpirun train | sort | head -3"), ""},
-		"head after a copy":                          {shell("mpirun train | tee log | head -3"), "head closes the pipe"},
-		"quiet grep":                                 {shell("mpirun train | grep --quiet done"), "grep --quiet closes the pipe"},
-		"a version":                                  {shell("mpirun --version | head -1; which mpirun | head -1; mpirun train"), ""},
-		"a script that no shell reads":               {shell("mpirun train | (tee log"), ""},
-		"a pipe without a shell":                     {[]string{"mpirun", "train", "|", "tee", "log"}, ""},
-		"another command in the background at last":  {shell("mpirun train\ncleanup &"), ""},
-		"in the background of a subshell":            {shell("(mpirun train &)\n"), "MPI runs in the background"},
-		"in the background by a function":            {shell("run() { mpirun train; }\nrun &\necho started"), "MPI runs in the background"},
 		"a host of the program":                      {[]string{"mpirun", "-n", "4", "python", "serve.py", "--host", "0.0.0.0"}, ""},
 		"a host of a command before":                 {shell("psql --host db -c x && mpirun train"), ""},
 		"a host of a command after":                  {shell("mpirun train; psql --host db"), ""},
@@ -232,7 +192,7 @@ func TestLongScripts(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
 		"subshells":     strings.Repeat("(", 1<<20),
-		"some brackets": strings.Repeat("(", 3999) + "mpirun train | tee log" + strings.Repeat(")", 3999),
+		"some brackets": strings.Repeat("( ", 3999) + "mpirun train | tee log" + strings.Repeat(" )", 3999),
 		"substitutions": strings.Repeat("$(", 1<<19),
 		"conditions":    strings.Repeat("if ", 64<<10/3),
 		"pipes":         strings.Repeat("a|", 32<<10-20) + "mpirun train",
@@ -242,11 +202,13 @@ func TestLongScripts(t *testing.T) {
 	} {
 		words := []string{"bash", "-c", script}
 		want := name == "some brackets" || name == "shells"
+		start := time.Now()
 		if got := mpi.PipesRanks(words); got != want {
 			t.Errorf("%s: the exit code is lost: %t", name, got)
 		}
 		if program := mpi.BreaksPipe(words); program != "" {
 			t.Errorf("%s: %s closes the pipe", name, program)
 		}
+		t.Logf("%s: %s", name, time.Since(start))
 	}
 }
