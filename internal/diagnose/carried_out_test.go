@@ -118,6 +118,11 @@ type written struct {
 // writtenOf returns the MPIJob or TrainJob of a job; nil for a TrainJob whose runtime would have to be another than those that are shipped.
 func writtenOf(job mpi.Job) (*written, error) {
 	settings := plan.Settings{NetworkPolicies: true, AgentImage: "agent", Delivery: plan.InitContainer}
+	if main := &job.Launcher.Template.Spec.Containers[0]; job.Kind == mpi.KindTrainJob && len(main.Command)+len(main.Args) == 0 {
+		// The runtimes have no command.
+		job.Launcher.Template = *job.Launcher.Template.DeepCopy()
+		job.Launcher.Template.Spec.Containers[0].Command = []string{"mpirun", "train"}
+	}
 	object, err := mpiJobOf(job)
 	if err != nil {
 		return nil, err

@@ -84,7 +84,8 @@ func (p *input) addChanges(entry codes.Entry, pods []facts.Pod, figures map[stri
 			figures["gatesField"] = p.field(role) + ".spec.schedulingGates"
 		}
 	case codes.WorkerEnded:
-		if p.Job.Workers.HasCommand() && p.Job.Launch != mpi.LaunchSSHD {
+		// Only the runtime of a TrainJob has the command of its workers.
+		if p.Job.Workers.HasCommand() && p.Job.Launch != mpi.LaunchSSHD && p.Job.Kind != mpi.KindTrainJob {
 			figures["commandField"], figures["argsField"] = p.field(role)+".spec.containers[0].command", p.field(role)+".spec.containers[0].args"
 		}
 	case codes.DeadlineExceeded:

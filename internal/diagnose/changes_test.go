@@ -167,10 +167,14 @@ func TestChangedFields(t *testing.T) {
 		code codes.Code
 		want []v1alpha1.FieldChange
 	}{
-		"a probe":                           {probeFailed(probed), codes.ProbeFailed, changes(pod+"containers[0].livenessProbe", "null")},
-		"two probes":                        {probeFailed(twice), codes.ProbeFailed, nil},
-		"a probe of others":                 {probeFailed(func(*scene) {}), codes.ProbeFailed, nil},
-		"a command":                         {ended(func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].Command = []string{"date"} }), codes.WorkerEnded, changes(pod+"containers[0].command", "null", pod+"containers[0].args", "null")},
+		"a probe":           {probeFailed(probed), codes.ProbeFailed, changes(pod+"containers[0].livenessProbe", "null")},
+		"two probes":        {probeFailed(twice), codes.ProbeFailed, nil},
+		"a probe of others": {probeFailed(func(*scene) {}), codes.ProbeFailed, nil},
+		"a command":         {ended(func(j *mpi.Job) { j.Workers.Template.Spec.Containers[0].Command = []string{"date"} }), codes.WorkerEnded, changes(pod+"containers[0].command", "null", pod+"containers[0].args", "null")},
+		"a command of a TrainJob": {ended(func(j *mpi.Job) {
+			makeTrainJob(j)
+			j.Workers.Template.Spec.Containers[0].Command = []string{"date"}
+		}), codes.WorkerEnded, nil},
 		"no command":                        {ended(func(*mpi.Job) {}), codes.WorkerEnded, nil},
 		"a CPU limit":                       {throttled("500m"), codes.CPUThrottled, changes(pod+"containers[0].resources.limits.cpu", `"2"`)},
 		"a CPU limit for as many ranks":     {throttled("2"), codes.CPUThrottled, nil},

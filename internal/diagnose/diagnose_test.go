@@ -254,12 +254,22 @@ func otherKind(s scene, want []diagnose.Finding) (differences []string) {
 			differences = append(differences, "a TrainJob has finding "+got[i].Code+" in addition")
 		case got[i].Code != want[i].Code:
 			differences = append(differences, "a TrainJob has finding "+got[i].Code+" instead of "+want[i].Code)
-		case !slices.Equal(got[i].Evidence, want[i].Evidence):
+		case !slices.Equal(withoutFields(got[i].Evidence), withoutFields(want[i].Evidence)):
 			differences = append(differences, fmt.Sprintf("a TrainJob's %s has the evidence %q, want %q", got[i].Code, got[i].Evidence, want[i].Evidence))
 		}
 	}
 	return differences
 }
+
+// withoutFields returns evidence without the fields of warnings, which the kinds have in other places.
+func withoutFields(evidence []string) (texts []string) {
+	for _, text := range evidence {
+		texts = append(texts, fieldOfWarning.ReplaceAllString(text, "$1"))
+	}
+	return texts
+}
+
+var fieldOfWarning = regexp.MustCompile(`^(Warning at the job's creation: )\S+: `)
 
 var unfilled = regexp.MustCompile(`\{[a-zA-Z]+(?:\|[^}]*)?\}`)
 

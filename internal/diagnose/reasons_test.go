@@ -64,7 +64,9 @@ func TestEachReasonIsDecided(t *testing.T) {
 					"pod affinity terms conflict", "node(s) had untolerated taint(s)",
 				},
 				codes.InsufficientResources: {"Insufficient %s", "Insufficient %v", "Insufficient cpu", "Insufficient ephemeral-storage", "Insufficient memory"},
-				codes.VolumeClaimPending:    {"pod has unbound immediate PersistentVolumeClaims"},
+				// The job's own message reports it.
+				ignores:                  {"minCount (%d) cannot be satisfied: %d scheduled, %d remaining", "minCount (%d) is not yet satisfied: %d scheduled, %d remaining"},
+				codes.VolumeClaimPending: {"pod has unbound immediate PersistentVolumeClaims"},
 				// They are about pods that are running, or that are preempted for others, and of states in which the scheduler has another text.
 				absent: {
 					"No preemption victims found for incoming pod", "deallocation and deletion of ResourceClaims completed", "deallocation of PodGroup ResourceClaim completed",
@@ -77,8 +79,7 @@ func TestEachReasonIsDecided(t *testing.T) {
 				codes.Unschedulable: {
 					"PersistentVolume had no name", "PersistentVolumeClaim had no name", "PersistentVolumeClaim had no pv name and storageClass name", "Too many pods",
 					"VolumeBindingMode not set for StorageClass %q", "failed to build hierarchy snapshot: %v",
-					"failed to build hierarchy snapshot: composite pod group object not found in state for %s", "minCount (%d) cannot be satisfied: %d scheduled, %d remaining",
-					"minCount (%d) is not yet satisfied: %d scheduled, %d remaining", "node allocatable resource claim %s has a mapped device and cannot be shared across pods",
+					"failed to build hierarchy snapshot: composite pod group object not found in state for %s", "node allocatable resource claim %s has a mapped device and cannot be shared across pods",
 					"pod level limit for %s is insufficient to cover the aggregated container and node-allocatable DRA limits",
 					"pod level limit for %s is insufficient to cover the limit and DRA overhead for container %s",
 					"pod level request for %s is insufficient to cover the aggregated container and node-allocatable DRA requests",

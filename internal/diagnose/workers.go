@@ -37,6 +37,9 @@ func endedWorkers(p *input) []Finding {
 		return nil
 	}
 	f := p.find(codes.WorkerEnded, pods, nil, evidence...)
+	if p.Job.Kind == mpi.KindTrainJob {
+		f.Remedies[0].Action = "the command of the job node in the runtime"
+	}
 	f.ExitCode = new(int32(0))
 	return []Finding{f}
 }
