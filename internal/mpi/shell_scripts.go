@@ -302,12 +302,7 @@ func setsPipefail(words []string) (on, is bool) {
 			}
 		}
 	case "shopt":
-		flags := ""
-		for _, word := range words[1:] {
-			if strings.HasPrefix(word, "-") {
-				flags += word[1:]
-			}
-		}
+		flags := strings.Join(slices.DeleteFunc(slices.Clone(words), func(word string) bool { return !isShellOption(word) }), "")
 		is = strings.Contains(flags, "o") && strings.ContainsAny(flags, "su") && slices.Contains(words, option)
 		on = is && strings.Contains(flags, "s")
 	case "setopt", "unsetopt":

@@ -3,7 +3,6 @@ package mpi_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -108,7 +107,6 @@ func TestWarnLauncher(t *testing.T) {
 		"a number of an unknown option":              {[]string{"mpirun", "--new-flag", "train", "5"}, ""},
 		"a number of the program":                    {[]string{"mpirun", "-x", "SEED", "train", "5"}, ""},
 		"a number of a value with a sign":            {[]string{"mpirun", "-x", "SEED=1", "train", "5"}, ""},
-		"a pipe over lines":                          {shell("mpirun train |\n  tee log"), "the exit code of MPI is lost"},
 		"a host of the program":                      {[]string{"mpirun", "-n", "4", "python", "serve.py", "--host", "0.0.0.0"}, ""},
 		"a host of a command before":                 {shell("psql --host db -c x && mpirun train"), ""},
 		"a host of a command after":                  {shell("mpirun train; psql --host db"), ""},
@@ -202,13 +200,11 @@ func TestLongScripts(t *testing.T) {
 	} {
 		words := []string{"bash", "-c", script}
 		want := name == "some brackets" || name == "shells"
-		start := time.Now()
 		if got := mpi.PipesRanks(words); got != want {
 			t.Errorf("%s: the exit code is lost: %t", name, got)
 		}
 		if program := mpi.BreaksPipe(words); program != "" {
 			t.Errorf("%s: %s closes the pipe", name, program)
 		}
-		t.Logf("%s: %s", name, time.Since(start))
 	}
 }

@@ -138,35 +138,48 @@ func parse(t *testing.T, folder string) goSource {
 // reasonOfEvent matches the reason of an event, and no format of a message.
 var reasonOfEvent = regexp.MustCompile(`^[A-Z][A-Za-z0-9]+$`)
 
-// used returns what the code passes to event recorders, returns from methods Type, and writes into conditions, as the origin selects.
+// used returns what the code passes to event recorders and statuses, returns from methods Type, and writes into conditions, as the origin selects.
 func (s goSource) used(o Origin) (found []string) {
 	for _, file := range s.files {
 		ast.Inspect(file, func(node ast.Node) bool {
 			switch node := node.(type) {
 			case *ast.CallExpr:
-				switch {
-				case o.Events && isRecording(node):
-					found = append(found, s.reasons(node)...)
-				case o.Statuses && slices.Contains([]string{"NewStatus", "AppendReason"}, nameOf(node.Fun)):
-					for _, argument := range node.Args {
-						found = append(found, s.textOf(argument))
-					}
-				}
+				found = append(found, s.passed(node, o)...)
 			case *ast.FuncDecl:
 				if o.Types && node.Name.Name == "Type" {
 					found = append(found, s.result(node))
 				}
 			case *ast.CompositeLit:
-				if fields := fieldsOf(node); o.Condition != "" && nameOf(fields["Type"]) == o.Condition {
-					found = append(found, s.valueOf(fields["Reason"]))
-				} else if o.Statuses {
-					found = append(found, s.textOf(fields["Reason"]), s.textOf(fields["reason"]))
-				}
+				found = append(found, s.written(fieldsOf(node), o)...)
 			}
 			return true
 		})
 	}
 	return found
+}
+
+// passed returns what a call passes to an event recorder or a status.
+func (s goSource) passed(call *ast.CallExpr, o Origin) (found []string) {
+	switch {
+	case o.Events && isRecording(call):
+		return s.reasons(call)
+	case o.Statuses && slices.Contains([]string{"NewStatus", "AppendReason"}, nameOf(call.Fun)):
+		for _, argument := range call.Args {
+			found = append(found, s.textOf(argument))
+		}
+	}
+	return found
+}
+
+// written returns the reason in the fields of a condition, or of what a status is made of.
+func (s goSource) written(fields map[string]ast.Expr, o Origin) []string {
+	switch {
+	case o.Condition != "" && nameOf(fields["Type"]) == o.Condition:
+		return []string{s.valueOf(fields["Reason"])}
+	case o.Statuses:
+		return []string{s.textOf(fields["Reason"]), s.textOf(fields["reason"])}
+	}
+	return nil
 }
 
 // textOf returns the value of a literal or a constant, or the format of a text that is put together.
