@@ -4,6 +4,8 @@ module opendatahub.io/mpijob/hack/olm
 
 go 1.26.3
 
+toolchain go1.26.10
+
 tool (
 	github.com/grpc-ecosystem/grpc-health-probe
 	github.com/operator-framework/operator-lifecycle-manager/cmd/catalog
