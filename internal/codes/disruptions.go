@@ -109,7 +109,7 @@ var disruptions = []Entry{
 		},
 	},
 	{
-		Code: DeadlineNear, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Code: DeadlineNear, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning, Traits: Warns,
 		Summary: "The deadline of {deadline} ends the job at {at}{pace}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Write a checkpoint before that time: a running job keeps its deadline."},
@@ -117,7 +117,7 @@ var disruptions = []Entry{
 		},
 	},
 	{
-		Code: QueueEndsJob, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Code: QueueEndsJob, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning, Traits: Warns,
 		Summary: "Queue {queue} ends the job at {at}{pace}: it may be admitted for {deadline} in all, and is not admitted again.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Write a checkpoint before that time: an admitted job keeps its limit."},
@@ -125,7 +125,7 @@ var disruptions = []Entry{
 		},
 	},
 	{
-		Code: NodeCordoned, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+		Code: NodeCordoned, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo, Traits: Warns,
 		Summary: "{nodesAre|A node is} cordoned: a drain evicts {whoLower|pods of the job} and ends this run of the job.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Write a checkpoint now, or often, so that the job can go on from there."},

@@ -18,7 +18,7 @@ var stalls = []Entry{
 		},
 	},
 	{
-		Code: RanksWaiting, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Code: RanksWaiting, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning, Traits: Warns,
 		Summary: "All {ranksNow|ranks} wait since {since}: none computes or transfers data ({message}). {alone|The job is probably stuck.}{places}",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "See what the kernel reports of each rank: its state, and the system call in which it waits.", Action: processStates},
@@ -28,7 +28,7 @@ var stalls = []Entry{
 		},
 	},
 	{
-		Code: RanksIdle, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+		Code: RanksIdle, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo, Traits: Warns,
 		Summary: "{ranksNow|The ranks} idle since {since}: none computes or transfers data ({message}). {reason|It may be on purpose: the kernel does not show what they wait for.}{places}",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Read what the program printed last: it may say what it waits for.", Action: launcherLog},
@@ -46,7 +46,7 @@ var stalls = []Entry{
 		},
 	},
 	{
-		Code: Straggler, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+		Code: Straggler, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo, Traits: Warns,
 		Summary: "{ranksNow|The other ranks} wait since {since} for {rankWho|one rank} ({message}), which may have more work than the others, be slower, or be in an endless loop.{places}",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Read what the program printed last, and check what the program does on that rank between two messages.", Action: launcherLog},
@@ -57,7 +57,7 @@ var stalls = []Entry{
 		},
 	},
 	{
-		Code: CPUThrottled, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Code: CPUThrottled, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning, Traits: Warns,
 		Summary: "The CPU limit of the workers slows the ranks down: the kernel stopped them for {seconds} s, {share} % of the time that they needed.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Increase the CPU limit to one CPU per rank, or remove it.", Action: "{workerTemplate}.spec.containers[0].resources.limits.cpu", Rerun: true, Changes: set("{workerTemplate}.spec.containers[0].resources.limits.cpu", "{moreCPU}")},
@@ -65,7 +65,7 @@ var stalls = []Entry{
 		},
 	},
 	{
-		Code: RanksShareCores, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Code: RanksShareCores, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning, Traits: Warns,
 		Summary: "{boundRanks} of {boundPods} on {nodeText} are bound to the same {cores}, although they could use {usable}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Do not bind the ranks: replace {by|what binds them} by --bind-to none, or -bind-to none with MPICH, or set I_MPI_PIN to 0 with Intel MPI.", Action: launcherArgs, Rerun: true, Changes: changeCommand},
@@ -82,7 +82,7 @@ var stalls = []Entry{
 		},
 	},
 	{
-		Code: TrainingDiverged, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Code: TrainingDiverged, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning, Traits: Warns,
 		Summary: "{what|The training} has diverged: {figure} is {is}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "See when it began, and compare it with the other figures of that time.", Action: "kubectl odh mpijob top {job} -n {namespace} --history"},
@@ -91,7 +91,7 @@ var stalls = []Entry{
 		},
 	},
 	{
-		Code: FigureConstant, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+		Code: FigureConstant, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo, Traits: Warns,
 		Summary: "The figure {figure} has not changed since {since}: it is {is} in each line, while the steps go on.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "If the program ends when this figure is small enough, the tolerance may be below the precision of its numbers: use double precision (float64), or a tolerance of about 1e-5, relative to the values, for float32. Limit the number of steps, too."},
@@ -100,7 +100,7 @@ var stalls = []Entry{
 		},
 	},
 	{
-		Code: NoOutput, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Code: NoOutput, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning, Traits: Warns,
 		Summary: "No output since {since}, although all pods run. The program may be computing, or a rank is stuck.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check the CPU usage of the ranks. A stuck rank uses none; those that wait for it use a full core.", Action: "kubectl -n {namespace} top pods -l {selector}"},

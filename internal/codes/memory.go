@@ -13,7 +13,7 @@ var memory = []Entry{
 		},
 	},
 	{
-		Code: MemoryGrowing, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Code: MemoryGrowing, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning, Traits: Warns,
 		Summary: "The memory of {whoLower|the pods} grows steadily: {used} of {usedOf} are used, {rate} more per hour. The limit is reached at about {at}.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Check what the program keeps from step to step, such as a list of losses with their graphs, or batches in a cache. See what each pod uses.", Action: "kubectl odh mpijob top {job} -n {namespace} --history"},
@@ -49,7 +49,7 @@ var memory = []Entry{
 		},
 	},
 	{
-		Code: GPUIdle, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning,
+		Code: GPUIdle, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityWarning, Traits: Warns,
 		Summary: "The GPUs of {whoLower|a pod} are idle: in the last 10 minutes, less than 5 % of their time was used.",
 		Remedies: []v1alpha1.Remedy{
 			{Text: "See what the job does instead: ranks that load data use CPUs, the network or disks. Then use more data loaders, or faster storage.", Action: "kubectl odh mpijob top {job} -n {namespace} --history"},

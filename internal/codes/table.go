@@ -69,6 +69,8 @@ const (
 	FromSharedGPU
 	// EndsAttempt marks how an attempt of the launcher can end. It stays true when the attempt's pod is gone.
 	EndsAttempt
+	// Warns marks what the report of a running job warns of. It gets an event when it begins, whatever else is found.
+	Warns
 )
 
 // Entries returns all definitions, grouped by topic.

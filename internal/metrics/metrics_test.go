@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -628,6 +630,62 @@ func TestDocs(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestWarningsHaveAlerts: an alert fires for each warning of running jobs but those that only make a job slower, and the pages name the same codes.
+func TestWarningsHaveAlerts(t *testing.T) {
+	slower := []string{codes.CPUThrottled, codes.RanksShareCores, codes.Straggler, codes.RanksIdle, codes.FigureConstant}
+	asked := map[string][]string{}
+	for _, rule := range regexp.MustCompile(`- alert: (\w+)\n +expr: [^\n]*code=~"([A-Za-z|]+)"`).FindAllStringSubmatch(read(t, "config", "prometheus", "alerts.yaml"), -1) {
+		asked[rule[1]] = strings.Split(rule[2], "|")
+	}
+	warns, stuck := asked["MPIJobWarns"], asked["MPIJobStuck"]
+	table := regexp.MustCompile("(?m)^\\| `.*").FindAllString(section(t, read(t, "docs", "metrics.md"), "Be warned before a job fails"), -1)
+	for _, entry := range codes.Entries() {
+		if !codes.Has(entry.Code, codes.Warns) {
+			continue
+		}
+		alerts := 0
+		for _, list := range [][]string{slower, warns, stuck} {
+			if slices.Contains(list, entry.Code) {
+				alerts++
+			}
+		}
+		if alerts != 1 {
+			t.Errorf("%s is in %d of the lists of MPIJobWarns, MPIJobStuck and of what only makes a job slower", entry.Code, alerts)
+		}
+		if !slices.ContainsFunc(table, func(row string) bool { return strings.Contains(row, "`"+entry.Code+"`") }) {
+			t.Errorf("docs/metrics.md does not list %s", entry.Code)
+		}
+	}
+	for _, code := range warns {
+		if !codes.Has(code, codes.Warns) {
+			t.Errorf("MPIJobWarns asks for %s, which is no warning", code)
+		}
+	}
+	row := regexp.MustCompile("(?m)^\\| `MPIJobWarns` \\| .*").FindString(read(t, "docs", "metrics.md"))
+	for page, text := range map[string]string{"docs/metrics.md": row, "docs/runbooks.md": section(t, read(t, "docs", "runbooks.md"), "MPIJobWarns")} {
+		var named []string
+		for _, word := range regexp.MustCompile("`([A-Za-z]+)`").FindAllStringSubmatch(text, -1) {
+			if codes.IsExplained(word[1]) {
+				named = append(named, word[1])
+			}
+		}
+		if diff := cmp.Diff(warns, named, cmpopts.SortSlices(strings.Compare)); diff != "" {
+			t.Errorf("%s: the codes of MPIJobWarns differ (-alert +page)\n%s", page, diff)
+		}
+	}
+}
+
+// section returns the part of a page under a heading.
+func section(t *testing.T, page, heading string) string {
+	t.Helper()
+	_, text, found := strings.Cut(page, "\n## "+heading+"\n")
+	if !found {
+		t.Fatalf("there is no heading %s", heading)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
 }
 
 func read(t *testing.T, path ...string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -130,8 +131,7 @@ func TestReportFollowsAJobThatSucceeds(t *testing.T) {
 	unchanged("after its job was deleted")
 }
 
-// TestReportOfADeletedJobEnds: the record of a job that is deleted while it runs does not say for good that it runs.
-// TestReportWarnsBeforeAJobEnds: a running job is warned of its deadline, and of a node that accepts no new pods.
+// TestReportWarnsBeforeAJobEnds: a running job is warned of its deadline, and of a node that accepts no new pods, each by an event.
 func TestReportWarnsBeforeAJobEnds(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)
@@ -160,11 +160,32 @@ func TestReportWarnsBeforeAJobEnds(t *testing.T) {
 			if !slices.ContainsFunc(report.Status.Findings, func(f v1alpha1.Finding) bool { return f.Code == code && strings.HasPrefix(f.Summary, summary) }) {
 				return fmt.Errorf("the findings are %+v", report.Status.Findings)
 			}
+			if !slices.ContainsFunc(report.Status.Timeline, func(entry v1alpha1.TimelineEntry) bool { return entry.Event == code && strings.HasPrefix(entry.Detail, summary) }) {
+				return fmt.Errorf("the timeline is %+v", report.Status.Timeline)
+			}
+		}
+		return nil
+	})
+	wantTypes := map[string]string{codes.DeadlineNear: corev1.EventTypeWarning, codes.NodeCordoned: corev1.EventTypeNormal}
+	eventually(t, "the events are written", func() error {
+		var events corev1.EventList
+		if err := api.List(t.Context(), &events, client.InNamespace(namespace)); err != nil {
+			return fmt.Errorf("list events: %w", err)
+		}
+		types := map[string]string{}
+		for _, event := range events.Items {
+			if wantTypes[event.Reason] != "" && event.InvolvedObject.Kind == kubeflow.Kind {
+				types[event.Reason] = event.Type
+			}
+		}
+		if !maps.Equal(types, wantTypes) {
+			return fmt.Errorf("the types of the events are %v", types)
 		}
 		return nil
 	})
 }
 
+// TestReportOfADeletedJobEnds: the record of a job that is deleted while it runs does not say for good that it runs.
 func TestReportOfADeletedJobEnds(t *testing.T) {
 	t.Parallel()
 	namespace := newNamespace(t)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
@@ -57,7 +58,7 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 	for i, entry := range entered {
 		if i == len(entered)-1 {
 			// Before the last phase, and after phases that nobody observed.
-			m.losses(&t, status.Findings)
+			m.enterFindings(&t, status.Findings)
 		}
 		message := status.Message
 		switch {
@@ -74,7 +75,7 @@ func (m maker) timeline(status v1alpha1.JobReportStatus) []v1alpha1.TimelineEntr
 		}
 	}
 	if len(entered) == 0 {
-		m.losses(&t, status.Findings)
+		m.enterFindings(&t, status.Findings)
 	}
 	return t.entries
 }
@@ -166,6 +167,16 @@ func NeedsAction(entry v1alpha1.TimelineEntry) bool {
 	}
 	phase := v1alpha1.Phase(entry.Event)
 	return !isPhaseEntered[phase] || phase == v1alpha1.PhaseFailed
+}
+
+// IsWarning reports whether the event of an entry that a status has just got is a warning: if a user may have to act, and it is no notice.
+func IsWarning(entry v1alpha1.TimelineEntry, status v1alpha1.JobReportStatus) bool {
+	severity := codes.Lookup(entry.Event).Severity
+	// What else was found of a job that failed is less severe than the cause.
+	if i := slices.IndexFunc(status.Findings, func(f v1alpha1.Finding) bool { return f.Code == entry.Event }); i >= 0 && status.Phase != v1alpha1.PhaseFailed {
+		severity = status.Findings[i].Severity
+	}
+	return NeedsAction(entry) && severity != v1alpha1.SeverityInfo
 }
 
 // isPhaseEntered contains the phases that are entered on a timeline. For Pending and Initializing, their steps are
@@ -369,19 +380,35 @@ func (m maker) endOfAttempt(t *timeline) string {
 	return ""
 }
 
-// losses enters each trouble when it becomes the first of the findings, and each loss of a pod.
-func (m maker) losses(t *timeline, findings []v1alpha1.Finding) {
+// enterFindings enters each trouble when it becomes the first of the findings, each loss of a pod, and each warning of a running job when it
+// begins.
+func (m maker) enterFindings(t *timeline, findings []v1alpha1.Finding) {
 	for i, finding := range findings {
-		known := slices.ContainsFunc(m.before.Findings, func(old v1alpha1.Finding) bool {
-			return old.Code == finding.Code && old.Summary == finding.Summary
-		})
-		if known || i > 0 && !codes.Has(finding.Code, codes.RemovesPods) {
+		isEntered := i == 0 || codes.Has(finding.Code, codes.RemovesPods) ||
+			m.outcome.Finish == nil && (codes.Has(finding.Code, codes.Warns) || slices.Contains(stalls, finding.Code))
+		isKnown := slices.ContainsFunc(m.before.Findings, func(old v1alpha1.Finding) bool { return isSameTrouble(old, finding) })
+		if isKnown || !isEntered || codes.Has(finding.Code, codes.Warns) && t.countLatest(finding.Code) >= maxRepeats {
 			continue
 		}
 		if last := t.last(finding.Code); last == nil || last.Detail != phrase.Limit(finding.Summary, maxDetail) {
 			t.add(m.now, finding.Code, finding.Summary)
 		}
 	}
+}
+
+// maxRepeats is how often a warning is entered that comes and goes, or concerns one pod after the other.
+const maxRepeats = 8
+
+// isSameTrouble reports whether a finding is an earlier one. The figures of a warning change while it lasts.
+func isSameTrouble(old, now v1alpha1.Finding) bool {
+	if old.Code != now.Code {
+		return false
+	}
+	if !codes.Has(now.Code, codes.Warns) {
+		return old.Summary == now.Summary
+	}
+	isOther := func(pod string) bool { return !slices.Contains(old.Affected, pod) }
+	return old.Pod == now.Pod && ptr.Equal(old.Rank, now.Rank) && !slices.ContainsFunc(now.Affected, isOther)
 }
 
 // timeline is a list of entries that is kept short.
@@ -424,6 +451,19 @@ func (t *timeline) once(when time.Time, event, detail string) {
 		}
 	}
 	t.add(when, event, detail)
+}
+
+// countLatest returns how often an event was entered since the job was last started or resumed, or its launcher restarted.
+func (t *timeline) countLatest(event string) (n int) {
+	for _, entry := range slices.Backward(t.entries) {
+		switch entry.Event {
+		case event:
+			n++
+		case codes.Resumed, codes.LauncherRestarted:
+			return n
+		}
+	}
+	return n
 }
 
 func (t *timeline) last(event string) *v1alpha1.TimelineEntry {

@@ -33,7 +33,7 @@ func (r *Reporter) emitEvents(job mpi.Job, previous *v1alpha1.JobReport, next v1
 			continue
 		}
 		kind, message := corev1.EventTypeNormal, entry.Detail
-		if report.NeedsAction(entry) {
+		if report.IsWarning(entry, next.Status) {
 			kind = corev1.EventTypeWarning
 		}
 		if message == "" {

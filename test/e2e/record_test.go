@@ -19,10 +19,11 @@ import (
 // a machine that other tests use, and ordinary samples have several workers on a node.
 var allowedNotices = []string{codes.SlowStartupStep, codes.WorkersShareNodes}
 
-// accusations are the findings that the report warns of while a job runs: a job that succeeds had none, as its timeline shows.
-var accusations = []string{
-	codes.Straggler, codes.RanksIdle, codes.RanksWaiting, codes.RankGone, codes.NoAnswer, codes.NoTransport, codes.NoOutput, codes.CPUThrottled, codes.RanksShareCores,
-	codes.MemoryGrowing, codes.TrainingDiverged, codes.DeadlineNear, codes.QueueEndsJob, codes.GPUIdle, codes.WorkersIdle, codes.RankFailed, codes.MPINotAwaited,
+// isAccusation reports whether an event is a finding that accuses the program of a job. All that the report of a running job warns of have an event,
+// also those that are over. A node that is cordoned is nobody's fault.
+func isAccusation(event string) bool {
+	others := []string{codes.RankGone, codes.NoAnswer, codes.NoTransport, codes.WorkersIdle, codes.RankFailed, codes.MPINotAwaited}
+	return event != codes.NodeCordoned && (codes.Has(event, codes.Warns) || slices.Contains(others, event))
 }
 
 // accusesNobody checks the record of a job that has succeeded: it has no finding but notices, and had no warning meanwhile.
@@ -47,7 +48,7 @@ func falseAlarms(status v1alpha1.JobReportStatus) (found []string) {
 		}
 	}
 	for _, entry := range status.Timeline {
-		if slices.Contains(accusations, entry.Event) {
+		if isAccusation(entry.Event) {
 			found = append(found, fmt.Sprintf("%s at %s: %s", entry.Event, entry.Time.UTC().Format(time.TimeOnly), entry.Detail))
 		}
 	}
@@ -69,6 +70,7 @@ func TestFalseAlarmsAreFound(t *testing.T) {
 		"a warning":              {of(codes.CPUThrottled, v1alpha1.SeverityWarning), 1},
 		"a hint at ranks":        {of(codes.Straggler, v1alpha1.SeverityInfo), 1},
 		"a hint that is over":    {v1alpha1.JobReportStatus{Timeline: []v1alpha1.TimelineEntry{{Event: codes.RanksIdle}}}, 1},
+		"a warning that came second": {v1alpha1.JobReportStatus{Timeline: []v1alpha1.TimelineEntry{{Event: codes.NodeCordoned}, {Event: codes.FigureConstant}}}, 1},
 		"a code of a later time": {of("Later", v1alpha1.SeverityInfo), 1},
 	} {
 		if found := falseAlarms(test.status); len(found) != test.want {
