@@ -49,24 +49,36 @@ func ToleratesFailures(args, env []string) bool {
 	return environ.Get(env, "I_MPI_FAULT_CONTINUE") != ""
 }
 
-// rankVariables are those in which MPI launchers pass a process its rank, the most reliable first: Open MPI's,
-// PMIx's (Open MPI 5) and PMI's (MPICH, Intel MPI).
-var rankVariables = []string{"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}
+// rankVariables are those in which launchers pass a process its rank, the most reliable first, and the variable without which it is none, if there
+// is one: Open MPI's, PMIx's (Open MPI 5), PMI's (MPICH, Intel MPI), those of Horovod with Gloo, and those of torchrun and DeepSpeed. The Python
+// package has the same list (_report.py).
+var rankVariables = [][2]string{
+	{"OMPI_COMM_WORLD_RANK", ""}, {"PMIX_RANK", ""}, {"PMI_RANK", ""}, {"HOROVOD_RANK", "HOROVOD_SIZE"}, {"RANK", "WORLD_SIZE"},
+}
 
 // RankOf returns the rank that a process with an environment has; false if it is none.
 func RankOf(env []string) (int32, bool) {
-	for _, name := range rankVariables {
-		if n, err := strconv.ParseInt(environ.Get(env, name), 10, 32); err == nil && n >= 0 {
+	for _, names := range rankVariables {
+		if names[1] != "" && environ.Get(env, names[1]) == "" {
+			continue
+		}
+		if n, err := strconv.ParseInt(environ.Get(env, names[0]), 10, 32); err == nil && n >= 0 {
 			return int32(n), true
 		}
 	}
 	return 0, false
 }
 
-// SizeOf returns the number of ranks of the MPI program to which a rank belongs, or 0. Open MPI and the PMI of MPICH and Intel MPI
+// IsRestarted reports whether what started a rank goes on without it, or starts it again, if it fails: elastic Horovod, and torchrun with restarts.
+func IsRestarted(env []string) bool {
+	restarts, err := strconv.Atoi(environ.Get(env, "TORCHELASTIC_MAX_RESTARTS"))
+	return environ.Get(env, "HOROVOD_ELASTIC") == "1" || err == nil && restarts > 0
+}
+
+// SizeOf returns the number of ranks of the program to which a rank belongs, or 0. Open MPI, the PMI of MPICH and Intel MPI, Horovod and torchrun
 // name it.
 func SizeOf(env []string) int32 {
-	for _, name := range []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"} {
+	for _, name := range []string{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "HOROVOD_SIZE", "WORLD_SIZE"} {
 		if n, err := strconv.ParseInt(environ.Get(env, name), 10, 32); err == nil && n > 0 {
 			return int32(n)
 		}

@@ -1,6 +1,10 @@
 package mpirun
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,6 +45,60 @@ func TestToleratesFailures(t *testing.T) {
 				t.Errorf("%v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+// TestRankOf: a process is a rank by the variables of its launcher. In mpirun, torchrun starts the processes of a rank.
+func TestRankOf(t *testing.T) {
+	for env, want := range map[string]struct {
+		rank, size int32
+		is         bool
+	}{
+		"OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4":                      {3, 4, true},
+		"PMIX_RANK=1":                                                        {1, 0, true},
+		"PMI_RANK=0 PMI_SIZE=2":                                              {0, 2, true},
+		"HOROVOD_RANK=1 HOROVOD_SIZE=2 HOROVOD_LOCAL_RANK=0":                 {1, 2, true},
+		"HOROVOD_RANK=1":                                                     {0, 0, false},
+		"RANK=5 LOCAL_RANK=1 WORLD_SIZE=8":                                   {5, 8, true},
+		"RANK=5 LOCAL_RANK=1":                                                {0, 0, false},
+		"RANK=x WORLD_SIZE=8":                                                {0, 8, false},
+		"LOCAL_RANK=1 WORLD_SIZE=8":                                          {0, 8, false},
+		"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 RANK=5 WORLD_SIZE=8":  {1, 2, true},
+		"OMPI_COMM_WORLD_RANK=-1":                                            {0, 0, false},
+		"": {0, 0, false},
+	} {
+		rank, is := RankOf(strings.Fields(env))
+		if size := SizeOf(strings.Fields(env)); rank != want.rank || is != want.is || size != want.size {
+			t.Errorf("%s: rank %d of %d, %t", env, rank, size, is)
+		}
+	}
+	for env, want := range map[string]bool{
+		"HOROVOD_RANK=1 HOROVOD_SIZE=2": false, "HOROVOD_RANK=1 HOROVOD_SIZE=2 HOROVOD_ELASTIC=1": true,
+		"RANK=1 WORLD_SIZE=2 TORCHELASTIC_MAX_RESTARTS=0": false, "RANK=1 WORLD_SIZE=2 TORCHELASTIC_MAX_RESTARTS=3": true, "PMI_RANK=1": false,
+	} {
+		if got := IsRestarted(strings.Fields(env)); got != want {
+			t.Errorf("%s: it is restarted: %t", env, got)
+		}
+	}
+}
+
+// TestRankVariablesOfPython: the Python package knows a rank by the same variables, in the same order.
+func TestRankVariablesOfPython(t *testing.T) {
+	source, err := os.ReadFile(filepath.Join("..", "..", "..", "sdk", "python", "src", "openshift_ai_sdk", "training", "_report.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, found := strings.Cut(string(source), "\nRANK_VARIABLES = (\n")
+	list, _, ends := strings.Cut(list, "\n)\n")
+	if !found || !ends {
+		t.Fatal("_report.py has no RANK_VARIABLES")
+	}
+	var got [][2]string
+	for _, names := range regexp.MustCompile(`\("(\w+)", "(\w*)"\)`).FindAllStringSubmatch(list, -1) {
+		got = append(got, [2]string{names[1], names[2]})
+	}
+	if !slices.Equal(got, rankVariables) || len(got) != strings.Count(list, "(") {
+		t.Errorf("Python has %v, the agent %v", got, rankVariables)
 	}
 }
 

@@ -264,7 +264,9 @@ func (r *Ranks) recognize(pid int, state process.Stat, known *observed) {
 	r.begun = make(chan struct{})
 	end := agentapi.RankEnd{Rank: rank, Of: mpirun.SizeOf(env), Program: process.Name(pid)}
 	r.log.Info("rank started", "rank", rank, "pid", pid, "program", end.Program)
-	r.awaited[pid] = process.OnEnd(pid, func(status unix.WaitStatus, known bool) { r.keepEnd(pid, end, status, known) })
+	r.awaited[pid] = process.OnEnd(pid, func(status unix.WaitStatus, known bool) {
+		r.keepEnd(pid, end, mpirun.IsRestarted(env), status, known)
+	})
 }
 
 // keepLaunch keeps to which run of a launcher a rank belongs, if it is one of this container. r.mu is held.
@@ -287,8 +289,8 @@ func (r *Ranks) LaunchOf(pid int) string {
 	return r.launches[pid]
 }
 
-// keepEnd keeps the end of a rank if it was a bad one.
-func (r *Ranks) keepEnd(pid int, end agentapi.RankEnd, status unix.WaitStatus, known bool) {
+// keepEnd keeps the end of a rank if it was a bad one. The program goes on if the rank is restarted.
+func (r *Ranks) keepEnd(pid int, end agentapi.RankEnd, isRestarted bool, status unix.WaitStatus, known bool) {
 	end.At = time.Now().UnixMilli()
 	switch {
 	case !known:
@@ -308,7 +310,7 @@ func (r *Ranks) keepEnd(pid int, end agentapi.RankEnd, status unix.WaitStatus, k
 		r.kills, end.OOM = r.kills+1, true
 	}
 	r.log.Info("rank ended", "rank", end.Rank, "pid", pid, "exitCode", end.ExitCode, "signal", end.Signal, "outOfMemory", end.OOM)
-	if end.ExitCode > 0 || end.OOM {
+	if (end.ExitCode > 0 || end.OOM) && !isRestarted {
 		r.failed++
 		if len(r.ended) < outcome.MostRankEnds {
 			r.ended = append(r.ended, end)

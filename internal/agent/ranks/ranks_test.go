@@ -1,7 +1,10 @@
 package ranks
 
 import (
+	"log/slog"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"opendatahub.io/mpijob/internal/agentapi"
 )
@@ -22,6 +25,20 @@ func TestMayBeKilled(t *testing.T) {
 	} {
 		if got := mayBeKilled(test.end); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+}
+
+// TestRestartedRanks: the failure of a rank that is started again is not one of the job.
+func TestRestartedRanks(t *testing.T) {
+	t.Parallel()
+	for isRestarted, want := range map[bool]int64{false: 1, true: 0} {
+		r := New(slog.New(slog.DiscardHandler), t.TempDir())
+		r.keepEnd(100, agentapi.RankEnd{Rank: 1}, isRestarted, unix.WaitStatus(1<<8), true)
+		var summary agentapi.Summary
+		r.Tell(&summary, 0)
+		if r.Failed() != want || len(summary.Ranks) != int(want) {
+			t.Errorf("restarted %t: %d ranks failed, %+v", isRestarted, r.Failed(), summary.Ranks)
 		}
 	}
 }

@@ -41,6 +41,7 @@ class Tensor:
 
 
 TRAIN_JOB = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "JOB_COMPLETION_INDEX": "0"}
+TORCHRUN = {"TORCHELASTIC_RUN_ID": "1", "WORLD_SIZE": "4"}
 IN_A_POD = "# Kubernetes-managed hosts file.\n127.0.0.1 localhost\n"
 IN_A_JOB = {"K_MPI_JOB_ROLE": "worker", "OMPI_COMM_WORLD_RANK": "0"}
 
@@ -48,7 +49,8 @@ IN_A_JOB = {"K_MPI_JOB_ROLE": "worker", "OMPI_COMM_WORLD_RANK": "0"}
 def printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, env: dict[str, str], **values: Any
 ) -> str:
-    for name in (*_report.RANK_VARIABLES, *_report.JOB_VARIABLES, _report.POD_VARIABLE):
+    of_ranks = [name for names in _report.RANK_VARIABLES for name in names if name]
+    for name in (*of_ranks, *_report.JOB_VARIABLES, _report.POD_VARIABLE):
         monkeypatch.delenv(name, raising=False)
     for name, value in env.items():
         monkeypatch.setenv(name, value)
@@ -76,10 +78,17 @@ def test_rank_0_prints_a_line_that_is_read_as_by_the_operator(capsys: Any, monke
         ({"K_MPI_JOB_ROLE": "launcher"}, True),
         (TRAIN_JOB | {"PMI_RANK": "0"}, True),
         (TRAIN_JOB | {"PMI_RANK": "3"}, False),
-        (TRAIN_JOB | {"OMPI_COMM_WORLD_RANK": "0", "TORCHELASTIC_RUN_ID": "1", "RANK": "0"}, True),
-        (TRAIN_JOB | {"OMPI_COMM_WORLD_RANK": "0", "TORCHELASTIC_RUN_ID": "1", "RANK": "3"}, False),
-        (TRAIN_JOB | {"OMPI_COMM_WORLD_RANK": "1", "TORCHELASTIC_RUN_ID": "1", "RANK": "0"}, True),
-        (TRAIN_JOB | {"OMPI_COMM_WORLD_RANK": "1", "RANK": "0"}, False),
+        (TRAIN_JOB | TORCHRUN | {"OMPI_COMM_WORLD_RANK": "0", "RANK": "0"}, True),
+        (TRAIN_JOB | TORCHRUN | {"OMPI_COMM_WORLD_RANK": "0", "RANK": "3"}, False),
+        (TRAIN_JOB | TORCHRUN | {"OMPI_COMM_WORLD_RANK": "1", "RANK": "0"}, True),
+        (TRAIN_JOB | {"OMPI_COMM_WORLD_RANK": "1", "RANK": "0", "WORLD_SIZE": "2"}, False),
+        # Horovod with Gloo sets no variables of MPI, and a rank without a number of ranks is none.
+        ({"K_MPI_JOB_ROLE": "worker", "HOROVOD_RANK": "0", "HOROVOD_SIZE": "2"}, True),
+        ({"K_MPI_JOB_ROLE": "worker", "HOROVOD_RANK": "1", "HOROVOD_SIZE": "2"}, False),
+        ({"K_MPI_JOB_ROLE": "launcher", "HOROVOD_RANK": "1", "HOROVOD_SIZE": "2"}, False),
+        ({"K_MPI_JOB_ROLE": "worker", "HOROVOD_RANK": "0"}, False),
+        ({"K_MPI_JOB_ROLE": "worker", "RANK": "0"}, False),
+        ({"K_MPI_JOB_ROLE": "launcher", "RANK": "1"}, True),
         ({"JOB_COMPLETION_INDEX": "0", "RANK": "0", "WORLD_SIZE": "2"}, True),
         ({"MPI_AGENT_KEY": "/etc/mpi-agent/id_rsa", "PMIX_RANK": "0"}, True),
         # Outside of a job: mpirun and torchrun on a workstation, and in a workbench.

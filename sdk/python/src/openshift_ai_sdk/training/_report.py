@@ -11,8 +11,15 @@ import threading
 from collections.abc import Mapping
 from typing import SupportsFloat
 
-# The variables in which launchers pass the rank of a process: Open MPI, PMIx, MPICH and Intel MPI, and torchrun.
-RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "RANK")
+# The variables in which launchers pass the rank of a process, and the one without which it is none, if there is one: Open
+# MPI, PMIx, MPICH and Intel MPI, Horovod with Gloo, and torchrun and DeepSpeed. The agent has the same list (mpirun.go).
+RANK_VARIABLES = (
+    ("OMPI_COMM_WORLD_RANK", ""),
+    ("PMIX_RANK", ""),
+    ("PMI_RANK", ""),
+    ("HOROVOD_RANK", "HOROVOD_SIZE"),
+    ("RANK", "WORLD_SIZE"),
+)
 ROLE_VARIABLE = "K_MPI_JOB_ROLE"
 # The variables of which each container of a job has one: those of MPIJobs, of TrainJobs with MPI, and of all TrainJobs,
 # whose pods are those of indexed Jobs.
@@ -69,8 +76,9 @@ def prints(environment: Mapping[str, str]) -> bool:
     if not _is_in_job(environment):
         return False
     # Under torchrun, the variables of the mpirun that has started it are those of another process.
-    for variable in ("RANK",) if environment.get("TORCHELASTIC_RUN_ID") else RANK_VARIABLES:
-        if rank := environment.get(variable):
+    for variable, needed in RANK_VARIABLES[-1:] if environment.get("TORCHELASTIC_RUN_ID") else RANK_VARIABLES:
+        rank = environment.get(variable)
+        if rank and (not needed or environment.get(needed)):
             return rank == "0"
     return environment.get(ROLE_VARIABLE) == "launcher"
 
