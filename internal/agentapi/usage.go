@@ -27,6 +27,9 @@ type Usage struct {
 	// Launch is how the job's first launch began; nil until all hosts are connected. Only launchers report it, also before anything
 	// was measured: then Step is 0.
 	Launch *Launch `json:"launch,omitempty"`
+	// Stall is what the launcher's agent has written last about ranks that make no progress; nil if they do. Only launchers report it, at once, and
+	// also before anything was measured.
+	Stall *Stall `json:"stall,omitempty"`
 	// Profile is where the time of the ranks goes; nil if the job does not ask for that.
 	Profile *Profile `json:"profile,omitempty"`
 }
@@ -43,6 +46,36 @@ type Launch struct {
 	InitSeconds float64 `json:"initSeconds,omitempty"`
 	// Binding is how the job's ranks are bound to cores; nil if it is unknown.
 	Binding *Binding `json:"binding,omitempty"`
+}
+
+// Stall is what a launcher's agent writes about ranks that make no progress. A program that prints much has other lines at the end of its log.
+type Stall struct {
+	// At is when it was written, in seconds since 1970, by the clock of the launcher's node.
+	At int64 `json:"at"`
+	// Lines begin with StallPrefix, and those about places in the code with StackPrefix. They have at most MaxStallBytes.
+	Lines []string `json:"lines"`
+}
+
+// MaxStallBytes is the most bytes of the lines of a Stall.
+const MaxStallBytes = 2 << 10
+
+// NewStall returns what an agent has written at a time, whole lines of it within MaxStallBytes; nil if that is not about ranks that make no progress,
+// or that they do again.
+func NewStall(at time.Time, lines []string) *Stall {
+	if len(lines) == 0 || !strings.HasPrefix(lines[0], StallPrefix) || lines[0] == StallPrefix+StallOver {
+		return nil
+	}
+	stall, left := &Stall{At: at.Unix()}, MaxStallBytes
+	for i, line := range lines {
+		if left -= len(line); left < 0 || i > 0 && !strings.HasPrefix(line, StackPrefix) {
+			break
+		}
+		stall.Lines = append(stall.Lines, line)
+	}
+	if len(stall.Lines) == 0 {
+		return nil
+	}
+	return stall
 }
 
 // Limits of a Usage.
@@ -182,6 +215,9 @@ func ParseUsageLine(line string) (Usage, bool) {
 	used.Metrics, used.Pods, used.Ranks = first(used.Metrics, len(Metrics())), first(used.Pods, MaxUsagePods), first(used.Ranks, MaxUsageRanks)
 	for i, pod := range used.Pods {
 		used.Pods[i].Metrics = first(pod.Metrics, len(Metrics()))
+	}
+	if used.Stall != nil {
+		used.Stall = NewStall(time.Unix(used.Stall.At, 0), used.Stall.Lines)
 	}
 	return *used, true
 }

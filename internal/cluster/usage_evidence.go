@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +41,12 @@ func (g *Gatherer) Usage(ctx context.Context, job mpi.Job, seen jobstate.Observe
 	}
 	defer stream.Close()
 	log, _ := io.ReadAll(io.LimitReader(stream, most))
-	return lastUsage(log)
+	used := lastUsage(log)
+	if used != nil && used.Stall != nil {
+		// They quote the program's code.
+		used.Stall.Lines = g.masker.Tail([]byte(strings.Join(used.Stall.Lines, "\n")), len(used.Stall.Lines))
+	}
+	return used
 }
 
 // lastUsage returns the last usage in the log of a worker's agent; nil if there is none.

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -25,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/cluster"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/curves"
@@ -456,9 +459,11 @@ func (r *Reporter) gatherEncryption(ctx context.Context, job mpi.Job, out jobsta
 func (r *Reporter) gatherUsage(ctx context.Context, job mpi.Job, seen jobstate.Observed, out jobstate.Outcome, previous *v1alpha1.JobReport, evidence *jobstate.Evidence) (again time.Duration) {
 	switch {
 	case out.Phase == v1alpha1.PhaseRunning:
+		r.usage.resume(job.UID, seen.Now, previous)
 		evidence.Usage, again = r.usage.readIfDue(ctx, job, seen)
 		evidence.Cordoned = r.gatherer.Cordoned(ctx, seen)
 		evidence.Used, evidence.LatestMemory = r.usage.usedSoFar(job, seen, previous)
+		r.addStall(job, seen, evidence)
 	case previous != nil && previous.Status.CompletionTime != nil:
 		r.usage.forget(job.UID)
 	default:
@@ -467,6 +472,38 @@ func (r *Reporter) gatherUsage(ctx context.Context, job mpi.Job, seen jobstate.O
 		}
 	}
 	return again
+}
+
+// addStall adds what the launcher's agent has reported of ranks that make no progress to the end of its log, unless what was read of the log has
+// that, or that it is over: the last lines of a program that prints much are others.
+func (r *Reporter) addStall(job mpi.Job, seen jobstate.Observed, evidence *jobstate.Evidence) {
+	if len(seen.LauncherPods) == 0 {
+		return
+	}
+	launcher := seen.LauncherPods[len(seen.LauncherPods)-1]
+	log, isRead := evidence.Logs[launcher.Name]
+	isStall := func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), agentapi.StallPrefix) }
+	if slices.ContainsFunc(log.Lines, isStall) {
+		if diagnose.LastStall(log.Lines) == "" {
+			r.usage.endStall(job.UID)
+		}
+		return
+	}
+	stall := r.usage.stallOf(job.UID, seen.Now)
+	if stall == nil || !isRead {
+		return
+	}
+	main := job.Launcher.Template.Spec.Containers
+	isLater := func(c corev1.ContainerStatus) bool {
+		return len(main) > 0 && c.Name == main[0].Name && startOf(c).Unix() > stall.At
+	}
+	if slices.ContainsFunc(launcher.Status.ContainerStatuses, isLater) {
+		// It is about an earlier attempt.
+		return
+	}
+	log.Lines = slices.Concat(log.Lines, stall.Lines)
+	evidence.Logs = maps.Clone(evidence.Logs)
+	evidence.Logs[launcher.Name] = log
 }
 
 // needsEvidence reports whether more is to be asked of the API server than a pass reads anyway: only where something

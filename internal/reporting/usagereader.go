@@ -42,6 +42,8 @@ type usageState struct {
 	first, due time.Time
 	// last is what was read last; nil if nothing was. The report of a long job is seldom written for its usage alone.
 	last *agentapi.Usage
+	// read is when that was read.
+	read time.Time
 	// ended is the launcher's pod after whose end it was read.
 	ended types.UID
 }
@@ -73,13 +75,48 @@ func (u *usageReader) readIfDue(ctx context.Context, job mpi.Job, seen jobstate.
 	if left := firstUsage - seen.Now.Sub(state.first); left > 0 {
 		pause = left
 	}
+	if used != nil {
+		state.last, state.read = used, seen.Now
+	}
+	if state.last != nil && state.last.Stall != nil {
+		// That it is over is to be known soon.
+		pause = min(pause, agentapi.UsagePause(0))
+	}
 	pause = max(pause, turn(len(u.jobs), usagesPerSecond))
 	state.due = seen.Now.Add(pause)
-	if used != nil {
-		state.last = used
-	}
 	u.jobs[job.UID] = state
 	return used, pause
+}
+
+// resume has the usage of a job read at once that has reported it to an operator before this one.
+func (u *usageReader) resume(job types.UID, now time.Time, previous *v1alpha1.JobReport) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if _, known := u.jobs[job]; !known && previous != nil && previous.Status.Usage != nil {
+		u.jobs[job] = usageState{first: now, due: now}
+	}
+}
+
+// stallOf returns what the agent of a running job has reported last about ranks that make no progress; nil if they do, or it has not reported for
+// long.
+func (u *usageReader) stallOf(job types.UID, now time.Time) *agentapi.Stall {
+	state := u.stateOf(job)
+	if state.last == nil || now.Sub(state.read) > u.longestAge() {
+		return nil
+	}
+	return state.last.Stall
+}
+
+// endStall drops what stallOf returns: the log has that it is over.
+func (u *usageReader) endStall(job types.UID) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if state, known := u.jobs[job]; known && state.last != nil && state.last.Stall != nil {
+		last := *state.last
+		last.Stall = nil
+		state.last = &last
+		u.jobs[job] = state
+	}
 }
 
 // readLast reads what a job used once more after the end of its launcher, which reports it then. Call it before the job's pods are deleted.

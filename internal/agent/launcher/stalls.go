@@ -108,7 +108,19 @@ func placesOf(hosts []agentapi.HostStacks, ended map[int32]bool) (places []strin
 
 // newStallReport returns the report of the supervisor's job.
 func (s *supervisor) newStallReport() *stallReport {
-	return &stallReport{stacks: s.stacks, answers: make(chan []agentapi.HostStacks, 1), write: func(text string) { fmt.Fprintln(s.stderr, text) }}
+	return &stallReport{stacks: s.stacks, answers: make(chan []agentapi.HostStacks, 1), write: func(text string) {
+		fmt.Fprintln(s.stderr, text)
+		s.keepStall(text, time.Now())
+	}}
+}
+
+// keepStall keeps what was written about a lack of progress, for the operator: the log's last lines are those of the program if it prints much.
+func (s *supervisor) keepStall(text string, now time.Time) {
+	s.stall.Store(agentapi.NewStall(now, strings.Split(text, "\n")))
+	select {
+	case s.stallNews <- struct{}{}:
+	default:
+	}
 }
 
 // stacks reads the stacks of the ranks in this pod, and asks the other hosts.

@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"slices"
 	"time"
@@ -57,7 +58,8 @@ const (
 	tellTimeout, endTimeout = 10 * time.Second, 2 * time.Second
 )
 
-// tellUsages periodically tells the first worker what the job used so far, until done is closed, and once that ranks run on all hosts.
+// tellUsages periodically tells the first worker what the job used so far, until done is closed, and at once that ranks run on all hosts, and that
+// they make no progress or do again.
 // The worker's agent writes it into its log, where the operator reads it: unlike the launcher's, that log contains no output of the
 // program.
 func (s *supervisor) tellUsages(done <-chan struct{}) {
@@ -71,12 +73,12 @@ func (s *supervisor) tellUsages(done <-chan struct{}) {
 		launch := s.launch()
 		return launch != nil && launch.RanksAt > 0
 	}
-	tellWhenDue(ctx, launchPoll, running, func() { s.tellUsage(ctx) })
+	tellWhenDue(ctx, launchPoll, running, s.stallNews, func() { s.tellUsage(ctx) })
 }
 
-// tellWhenDue calls tell when ranks have begun to run, which it checks periodically, and whenever a report of usage is due, until the
-// context ends.
-func tellWhenDue(ctx context.Context, poll time.Duration, running func() bool, tell func()) {
+// tellWhenDue calls tell when ranks have begun to run, which it checks periodically, when there is news, and whenever a report of usage is due, until
+// the context ends.
+func tellWhenDue(ctx context.Context, poll time.Duration, running func() bool, news <-chan struct{}, tell func()) {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
 	start := time.Now()
@@ -94,6 +96,7 @@ func tellWhenDue(ctx context.Context, poll time.Duration, running func() bool, t
 				continue
 			}
 			ticks = nil
+		case <-news:
 		case <-due.C:
 			due.Reset(agentapi.UsagePause(time.Since(start)))
 		}
@@ -127,19 +130,29 @@ func isWorthTelling(used *agentapi.Usage) bool {
 func (s *supervisor) tell(ctx context.Context, used *agentapi.Usage, timeout time.Duration) {
 	told := agentapi.Usage{}
 	if used != nil {
-		if short := usage.Within(*used, usage.LineSize); short != nil {
+		if short := usage.Within(*used, usage.LineSize-stallSize(s.stall.Load())); short != nil {
 			told = *short
 		}
 	}
+	told.Stall = s.stall.Load()
 	if told.Launch = s.launch(); told.Launch != nil {
 		told.Launch.Binding = s.summary().Binding
 	}
 	identity, err := protocol.ReadIdentity("")
-	if told.Step == 0 && told.Launch == nil || err != nil {
+	if told.Step == 0 && told.Launch == nil && told.Stall == nil || err != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	d := protocol.Dialer{Identity: identity, LookUp: resolve.New(resolve.Conf).Check}
 	_ = d.TellUsage(ctx, s.expected.First, 0, told)
+}
+
+// stallSize is how many bytes of a line with a job's usage a stall takes.
+func stallSize(stall *agentapi.Stall) int {
+	if stall == nil {
+		return 0
+	}
+	data, _ := json.Marshal(stall)
+	return len(data)
 }

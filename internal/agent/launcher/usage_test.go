@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -33,7 +35,7 @@ func TestLaunchIsReported(t *testing.T) {
 		checks++
 		return checks >= 3
 	}
-	tellWhenDue(ctx, time.Millisecond, running, func() {
+	tellWhenDue(ctx, time.Millisecond, running, nil, func() {
 		if told++; checks != 3 {
 			t.Errorf("told after %d checks", checks)
 		}
@@ -41,6 +43,35 @@ func TestLaunchIsReported(t *testing.T) {
 	})
 	if told != 1 || checks != 3 {
 		t.Errorf("told %d times, checked %d times", told, checks)
+	}
+}
+
+// TestStallsAreReported: that ranks make no progress is reported at once, and that it is over.
+func TestStallsAreReported(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	s := supervisor{stallNews: make(chan struct{}, 1)}
+	texts := []string{"all 2 ranks wait, since 10:00:00 UTC; polling: 0, 1\nmpi-agent: stack of ranks 0, 1: main (train.py:1)", agentapi.StallOver}
+	write := func() {
+		if len(texts) > 0 {
+			s.keepStall(agentapi.StallPrefix+texts[0], time.Unix(1000, 0))
+			texts = texts[1:]
+		}
+	}
+	var told []*agentapi.Stall
+	write()
+	tellWhenDue(ctx, time.Hour, func() bool { return false }, s.stallNews, func() {
+		if told = append(told, s.stall.Load()); len(told) == 2 {
+			cancel()
+		}
+		write()
+	})
+	want := []*agentapi.Stall{{At: 1000, Lines: []string{
+		"mpi-agent: no progress: all 2 ranks wait, since 10:00:00 UTC; polling: 0, 1", "mpi-agent: stack of ranks 0, 1: main (train.py:1)",
+	}}, nil}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
