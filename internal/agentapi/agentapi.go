@@ -295,6 +295,7 @@ const LinePrefix = "mpi-agent: "
 //	all 4 ranks are idle, since 10:00:00 UTC; sleeping: 0, 1, 2, 3
 //	3 of 4 ranks wait for rank 1, since 10:00:00 UTC; busy: 1; polling: 0, 2, 3
 //	2 of 4 ranks wait for ranks 2, 3 (slower: pi-worker-1 is throttled 40 % of the time), since 10:00:00 UTC; busy: 2, 3; polling: 0, 1
+//	4 of 8 ranks wait for ranks 2, 3 (slower: the ranks of pi-worker-1, pi-worker-2 wait for a CPU 60 % or more of the time), since 10:00:00 UTC; busy: 2, 3
 //	Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC
 //	mpirun ended with exit code 0, but the launcher's command continues and is idle, since 10:00:00 UTC
 //

@@ -88,9 +88,30 @@ func SortCalls(calls []CallProfile) {
 	})
 }
 
-// LateRank is a rank that the others wait for.
+// LateRank is a rank that the others wait for, of several the one with the least time in functions of MPI.
 type LateRank struct {
 	Rank int32 `json:"rank"`
-	// Waited is how much longer the median rank was in functions of MPI.
+	// Waited is how much longer the median of the others was in functions of MPI.
 	Waited int64 `json:"ms"`
+}
+
+// In returns which of some ranks the others wait for: the LateRank, and those that ran for as long and were hardly longer in functions of MPI. Nobody
+// waits for one that is nil.
+func (l *LateRank) In(ranks []RankProfile) (late []int32) {
+	// near is the part of Waited for which they were longer there at most, and shorter the part of the time for which they ran less.
+	const near, shorter = 4, 10
+	if l == nil {
+		return nil
+	}
+	i := slices.IndexFunc(ranks, func(r RankProfile) bool { return r.Rank == l.Rank })
+	if i < 0 {
+		return []int32{l.Rank}
+	}
+	for _, r := range ranks {
+		longer := r.Communication - ranks[i].Communication
+		if longer >= 0 && longer < max(1, l.Waited/near) && r.Elapsed >= ranks[i].Elapsed-ranks[i].Elapsed/shorter {
+			late = append(late, r.Rank)
+		}
+	}
+	return late
 }

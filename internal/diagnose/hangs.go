@@ -51,10 +51,42 @@ var endless = regexp.MustCompile(`\b(?:sleep (?:inf(?:inity)?\b|\d{4,}s?\b|\d{2,
 
 // slowness are the reasons that an agent gives for ranks that are slower (internal/agent/progress/slow.go). Programs can print such a line, too:
 // nothing else is taken for one.
-const slowness = `(?:` + slowHost + ` is throttled \d+ % of the time|` + slowHost + ` has \d+ major page faults per second|the ranks of ` + slowHost + ` wait for a CPU \d+ % of the time)`
+const slowness = `(?:` + slowHosts + ` (?:is|are) throttled \d+ %(?: or more)? of the time|` + slowHosts + ` (?:has|have) \d+(?: or more)? major page faults per second|the ranks of ` + slowHosts + ` wait for a CPU \d+ %(?: or more)? of the time)`
 
-// slowHost is how an agent names a pod.
-const slowHost = `(?:[\w.-]+|the launcher's pod)`
+// slowHosts is how an agent names pods, and slowHost is one of them.
+const (
+	slowHosts = slowHost + `(?:, ` + slowHost + `)*(?: and \d+ more)?`
+	slowHost  = `(?:[\w.-]+|the launcher's pod)`
+)
+
+// hostsOfSlowness are the pods in a reason that an agent gives for ranks that are slower.
+var hostsOfSlowness = regexp.MustCompile(`^(?:the ranks of )?(` + slowHosts + `) (?:is|are|has|have|wait) `)
+
+// slowPods returns the pods that are slower by the text of a stall, but that of a rank that it names; and the node on which all of them are: "" if
+// there are several, only one pod is slower, or the text does not name all.
+func (p *input) slowPods(text string, named facts.Pod) (others []facts.Pod, node string) {
+	few := waitForFew.FindStringSubmatch(text)
+	if few == nil || few[4] == "" {
+		return nil, ""
+	}
+	hosts, _, isCut := strings.Cut(hostsOfSlowness.FindStringSubmatch(few[4])[1], " and ")
+	names, nodes := strings.Split(hosts, ", "), map[string]bool{}
+	for _, name := range names {
+		pod := p.OfHost(name)
+		if pod == nil {
+			isCut = true
+			continue
+		}
+		node, nodes[pod.Spec.NodeName] = pod.Spec.NodeName, true
+		if pod.Name != named.Name {
+			others = append(others, *pod)
+		}
+	}
+	if isCut || len(names) < 2 || len(nodes) > 1 {
+		node = ""
+	}
+	return others, node
+}
 
 // stalled reports that ranks of a running job wait for each other, or for one that is gone, as the launcher's agent
 // observed it.
@@ -93,8 +125,12 @@ func stalled(p *input) []Finding {
 		evidence = append(evidence, addPlaces(*launcher, figures)...)
 	}
 	p.nameScript(code, figures)
+	slower, node := p.slowPods(text, pod)
+	if node != "" {
+		figures["slower"] += " All of these pods are on node " + node + "."
+	}
 	entry := p.stallEntry(text, code, figures)
-	return []Finding{p.findAs(entry, []facts.Pod{pod}, figures, append(evidence, words...)...)}
+	return []Finding{p.findAs(entry, append([]facts.Pod{pod}, slower...), figures, append(evidence, words...)...)}
 }
 
 // awaited adds to the figures what the ranks wait for, and returns the lines that show it. It returns another code if one of them failed because of a
@@ -384,12 +420,12 @@ func (p *input) shellScript() string {
 func slowerEntry(why string) codes.Entry {
 	entry, first := codes.SlowerRanks, codes.BusyNode
 	switch {
-	case strings.Contains(why, " is throttled "):
+	case strings.Contains(why, " throttled "):
 		first = codes.Lookup(codes.CPUThrottled).Remedies[:1]
 	case strings.Contains(why, " page faults "):
 		first = codes.MemoryFromDisk
 	}
-	if strings.Contains(why, "the launcher's pod") {
+	if strings.Contains(why, "the launcher's pod") && !strings.Contains(why, "the launcher's pod, ") {
 		first = slices.Clone(first)
 		for i := range first {
 			first[i].Action = strings.ReplaceAll(first[i].Action, "{workerTemplate}", "{launcherTemplate}")

@@ -1084,6 +1084,12 @@ func TestTime(t *testing.T) {
 		"straggler-throttled":         {codes.Straggler, hanging("mpi-agent: no progress: 3 of 4 ranks wait for rank 2 (slower: pi-worker-1 is throttled 40 % of the time), since 10:00:00 UTC; busy: 2; polling: 0, 1, 3")},
 		"stragglers-from-disk":        {codes.Straggler, hanging("mpi-agent: no progress: 2 of 4 ranks wait for ranks 2, 3 (slower: pi-worker-1 has 150 major page faults per second), since 10:00:00 UTC; mostly waiting: 0, 1")},
 		"stragglers-without-cpu":      {codes.Straggler, hanging("mpi-agent: no progress: 2 of 4 ranks wait for ranks 2, 3 (slower: the ranks of pi-worker-1 wait for a CPU 60 % of the time), since 10:00:00 UTC; busy: 2, 3; polling: 0, 1").with(trainJob)},
+		"stragglers-on-a-busy-node": {codes.Straggler, hanging("mpi-agent: no progress: 4 of 8 ranks wait for ranks 0, 2 (slower: the ranks of pi-worker-0, pi-worker-1 wait for a CPU 60 % or more of the time), since 10:00:00 UTC; mostly waiting: 4, 5, 6, 7").with(func(s *scene) {
+			for _, worker := range s.seen.Workers {
+				worker.Pod.Spec.NodeName = "node-7"
+			}
+		})},
+		"stragglers-throttled":        {codes.Straggler, hanging("mpi-agent: no progress: 4 of 8 ranks wait for ranks 0, 2 (slower: pi-worker-0, pi-worker-1 are throttled 40 % of the time), since 10:00:00 UTC; mostly waiting: 4, 5, 6, 7")},
 		"straggler-of-the-launcher":   {codes.Straggler, hanging("mpi-agent: no progress: 3 of 4 ranks wait for rank 0 (slower: the ranks of the launcher's pod wait for a CPU 60 % of the time), since 10:00:00 UTC; busy: 0; polling: 1, 2, 3")},
 		"stragglers":                  {codes.Straggler, hanging("mpi-agent: no progress: 58 of 64 ranks wait for ranks 1, 2, 3, 4 and 2 more, since 10:00:00 UTC; busy: 1, 2, 3, 4 and 2 more; polling: 0, 5, 6, 7 and 54 more")},
 		"rank-gone-by-an-unusual-exception": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "/app/train.py", line 7, in connect`,

@@ -72,13 +72,24 @@ func OpenCalls(profile *v1alpha1.Profile) int64 {
 // noticedImbalance is the imbalance in percent from which it is worth a mention in a line.
 const noticedImbalance = 10
 
-// LateRankText describes the rank that the others may wait for, by the time that each spends in MPI; "" if there is none.
+// LateRankText describes the rank that the others may wait for, or several, by the time that each spends in MPI; "" if there is none.
 func LateRankText(profile *v1alpha1.Profile) string {
+	const most = 4
 	late := profile.LateRank
 	if late == nil {
 		return ""
 	}
-	return fmt.Sprintf("the others may wait for rank %d: they were in MPI for %s more", late.Rank, TimeText(late.WaitedMilliseconds))
+	return fmt.Sprintf("the others may wait for %s: they were in MPI for %s more", agentapi.RanksText(lateRanks(profile), most), TimeText(late.WaitedMilliseconds))
+}
+
+// lateRanks returns the ranks that the others may wait for, in the order of their numbers.
+func lateRanks(profile *v1alpha1.Profile) []int32 {
+	late := agentapi.LateRank{Rank: profile.LateRank.Rank, Waited: profile.LateRank.WaitedMilliseconds}
+	var ranks []agentapi.RankProfile
+	for _, r := range profile.PerRank {
+		ranks = append(ranks, agentapi.RankProfile{Rank: r.Rank, Elapsed: r.Milliseconds, Communication: r.CommunicationMilliseconds})
+	}
+	return late.In(ranks)
 }
 
 // NoProfileText returns why the report of a job has no profile; "" if it has.

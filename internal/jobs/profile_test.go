@@ -13,6 +13,30 @@ import (
 	"opendatahub.io/mpijob/internal/jobs"
 )
 
+// TestLateRanks: all ranks are named that the others may wait for, or some of many.
+func TestLateRanks(t *testing.T) {
+	t.Parallel()
+	const prefix, suffix = "the others may wait for ", ": they were in MPI for 50.0 s more"
+	for want, seconds := range map[string][]int64{
+		"": {60, 61}, prefix + "rank 1" + suffix: {60, 10, 61}, prefix + "ranks 1, 3" + suffix: {60, 10, 61, 12, 62}, prefix + "rank 0" + suffix: nil,
+		prefix + "ranks 1, 2, 3, 4 and 1 more" + suffix: {60, 10, 11, 12, 10, 11, 60, 60, 60, 60},
+	} {
+		profile := &v1alpha1.Profile{LateRank: &v1alpha1.LateRank{Rank: 1, WaitedMilliseconds: 50_000}}
+		switch {
+		case want == "":
+			profile.LateRank = nil
+		case seconds == nil:
+			profile.LateRank.Rank = 0
+		}
+		for rank, in := range seconds {
+			profile.PerRank = append(profile.PerRank, v1alpha1.RankProfile{Rank: int32(rank), Milliseconds: 100_000, CommunicationMilliseconds: 1000 * in})
+		}
+		if got := jobs.LateRankText(profile); got != want {
+			t.Errorf("%v: %q, want %q", seconds, got, want)
+		}
+	}
+}
+
 // TestNoProfile: a job without a communication profile reports why, and whether a clone can have one.
 func TestNoProfile(t *testing.T) {
 	t.Parallel()

@@ -83,7 +83,7 @@ func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Su
 		ranks = append(ranks, p.ranks...)
 	}
 	failed := summary.Ranks
-	slow, why := slowPod(pods)
+	slow := findSlowPods(pods)
 	switch {
 	case len(ranks) == 0:
 		return judgeLauncher(own, now)
@@ -94,7 +94,7 @@ func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Su
 		}
 		return fmt.Sprintf("%s, but %s, since %s", strings.TrimSuffix(outcome.RankEnded(failed[0]), "."), others, clockTime(failedAt))
 	case stillSince == 0:
-		return judgeSlow(slow, why, pods, now)
+		return judgeSlow(slow, pods, now)
 	}
 	n := count(ranks, stillSince)
 	waited, since := now.Sub(n.since), clockTime(n.since)
@@ -115,11 +115,11 @@ func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Su
 		}
 		return fmt.Sprintf("%s, since %s; %s", subject, since, doing)
 	case n.busy > 0 && n.sleeping == 0 && n.withDevice == 0 && n.waiting > 0 && waited >= behindAfter:
-		if text := judgeFew(ranks, n, slow, why, doing); text != "" {
+		if text := judgeFew(ranks, n, slow, doing); text != "" {
 			return text
 		}
 	}
-	return judgeSlow(slow, why, pods, now)
+	return judgeSlow(slow, pods, now)
 }
 
 // patience is how long ranks may wait until this is reported, unless a call of one is not answered: longer if one waits for its files.
@@ -130,17 +130,17 @@ func patience(ranks []agentapi.RankActivity, unanswered string) time.Duration {
 	return waitingAfter
 }
 
-// judgeFew names the ranks that keep all others waiting, if they are few or all in the pod that something slows down, and returns the line for
+// judgeFew names the ranks that keep all others waiting, if they are few or all in the pods that something slows down, and returns the line for
 // the log; "" if they are many.
-func judgeFew(ranks []agentapi.RankActivity, n tally, slow pod, why, doing string) string {
+func judgeFew(ranks []agentapi.RankActivity, n tally, slow slowPods, doing string) string {
 	// few is the share of ranks, of which the others wait for one at least, that are named.
 	const few = 8
-	inSlow := n.busy == len(numbers(slow.ranks, agentapi.Busy))
-	switch {
-	case !inSlow && n.busy > max(1, len(ranks)/few), why == "" && n.busy > max(1, len(ranks)/few):
-		return ""
-	case !inSlow:
+	why := slow.why
+	if n.busy != slow.count(agentapi.Busy) {
 		why = ""
+	}
+	if why == "" && n.busy > max(1, len(ranks)/few) {
+		return ""
 	}
 	return waitText(n.waiting, len(ranks), numbers(ranks, agentapi.Busy), why, clockTime(n.since), doing)
 }
@@ -157,12 +157,16 @@ func waitText(waiting, all int, busy []string, why, since, doing string) string 
 	return fmt.Sprintf("%d of %d ranks wait for %s %s%s, since %s; %s", waiting, all, word, outcome.Some(busy), why, since, doing)
 }
 
-// judgeSlow decides whether ranks that exchange data wait most of the time for those of a pod that something slows down, and returns the line
+// judgeSlow decides whether ranks that exchange data wait most of the time for those of the pods that something slows down, and returns the line
 // for the log; "" if they do not. Ranks that compute in turn with those of other pods are not slower without such a reason.
-func judgeSlow(slow pod, why string, pods []pod, now time.Time) string {
-	busy, others := waitForPod(slow, pods)
-	since := time.Unix(slow.slow.Since, 0)
-	if why == "" || len(busy) == 0 || len(others) == 0 || now.Sub(since) < behindAfter {
+func judgeSlow(slow slowPods, pods []pod, now time.Time) string {
+	busy, others := awaitedRanks(slow, pods)
+	latest, total := int64(0), len(others)
+	for _, p := range slow.pods {
+		latest, total = max(latest, p.slow.Since), total+len(p.ranks)
+	}
+	since := time.Unix(latest, 0)
+	if slow.why == "" || len(busy) == 0 || len(others) == 0 || now.Sub(since) < behindAfter {
 		return ""
 	}
 	var all, names []string
@@ -172,8 +176,7 @@ func judgeSlow(slow pod, why string, pods []pod, now time.Time) string {
 	for _, r := range others {
 		all = append(all, strconv.Itoa(int(r.Rank)))
 	}
-	total := len(slow.ranks) + len(others)
-	return waitText(len(others), total, names, why, clockTime(since), "mostly waiting: "+outcome.Some(all))
+	return waitText(len(others), total, names, slow.why, clockTime(since), "mostly waiting: "+outcome.Some(all))
 }
 
 // judgeLauncher judges a launcher's command that has started no rank yet.

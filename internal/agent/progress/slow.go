@@ -2,9 +2,11 @@ package progress
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
+	"opendatahub.io/mpijob/internal/agent/outcome"
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
@@ -90,63 +92,100 @@ type pod struct {
 	slow  agentapi.Slowness
 }
 
-// slowedBy returns why the ranks of a pod are slower than those of the others, such as "pi-worker-1 is throttled 40 % of the time"; "" if
-// nothing shows it: what slows down half of the pods, as a busy machine does, does not tell one from the others.
-func slowedBy(of pod, pods []pod) string {
-	for _, cause := range []struct {
-		figure func(agentapi.Slowness) int32
-		text   string
-	}{
-		{func(s agentapi.Slowness) int32 { return s.Throttled }, "%s is throttled %d %% of the time"},
-		{func(s agentapi.Slowness) int32 { return s.Faults }, "%s has %d major page faults per second"},
-		{func(s agentapi.Slowness) int32 { return s.Queued }, "the ranks of %s wait for a CPU %d %% of the time"},
-	} {
+// slowCause is something that can slow the ranks of pods down, with the texts for one pod and for several.
+type slowCause struct {
+	figure       func(agentapi.Slowness) int32
+	one, several string
+}
+
+var slowCauses = []slowCause{
+	{func(s agentapi.Slowness) int32 { return s.Throttled }, "%s is throttled %d %%%s of the time", "%s are throttled %d %%%s of the time"},
+	{func(s agentapi.Slowness) int32 { return s.Faults }, "%s has %d%s major page faults per second", "%s have %d%s major page faults per second"},
+	{func(s agentapi.Slowness) int32 { return s.Queued }, "the ranks of %s wait for a CPU %d %%%s of the time", "the ranks of %s wait for a CPU %d %%%s of the time"},
+}
+
+// slowPods are the pods whose ranks are slower than those of the others.
+type slowPods struct {
+	pods []pod
+	// why is the reason, such as "pi-worker-1 is throttled 40 % of the time"; "" if there are no such pods.
+	why string
+}
+
+// has reports whether a pod is one of them.
+func (s slowPods) has(p pod) bool {
+	return slices.ContainsFunc(s.pods, func(slow pod) bool { return slow.host == p.host })
+}
+
+// count returns how many of their ranks do something.
+func (s slowPods) count(doing agentapi.Doing) (n int) {
+	for _, p := range s.pods {
+		n += len(numbers(p.ranks, doing))
+	}
+	return n
+}
+
+// findSlowPods returns the pods of which the same slows the ranks down, such as those on one busy node; none if nothing shows that they are slower
+// than the others: what slows down more than half of the pods, as a busy machine does, does not tell them apart. A pod whose ranks all wait for
+// others is none of them, as on a busy machine, where ranks that poll wait for a CPU.
+func findSlowPods(pods []pod) slowPods {
+	var found slowPods
+	for _, candidate := range pods {
+		if slowCauseOf(candidate, pods) >= 0 && slices.ContainsFunc(candidate.ranks, func(r agentapi.RankActivity) bool { return r.Doing == agentapi.Busy || !r.Waits }) {
+			found.pods = append(found.pods, candidate)
+		}
+	}
+	if len(found.pods) == 0 || 2*len(found.pods) > len(pods) {
+		return slowPods{}
+	}
+	cause := slowCauseOf(found.pods[0], pods)
+	if slices.ContainsFunc(found.pods, func(p pod) bool { return slowCauseOf(p, pods) != cause }) {
+		return slowPods{}
+	}
+	var hosts []string
+	least, most := int32(math.MaxInt32), int32(0)
+	for _, p := range found.pods {
+		hosts = append(hosts, p.host)
+		figure := slowCauses[cause].figure(p.slow)
+		least, most = min(least, figure), max(most, figure)
+	}
+	text, orMore := slowCauses[cause].one, ""
+	if len(hosts) > 1 {
+		text = slowCauses[cause].several
+	}
+	if most > least {
+		orMore = " or more"
+	}
+	found.why = fmt.Sprintf(text, outcome.Some(hosts), least, orMore)
+	return found
+}
+
+// slowCauseOf returns which of slowCauses slows the ranks of a pod down, and about as much those of at most half of the pods; -1 if none does.
+func slowCauseOf(of pod, pods []pod) int {
+	return slices.IndexFunc(slowCauses, func(cause slowCause) bool {
 		value, same := cause.figure(of.slow), 0
 		for _, other := range pods {
-			// It slows the other one down about as much.
 			if 2*cause.figure(other.slow) >= value {
 				same++
 			}
 		}
-		if value > 0 && 2*same <= len(pods) {
-			return fmt.Sprintf(cause.text, of.host, value)
-		}
-	}
-	return ""
+		return value > 0 && 2*same <= len(pods)
+	})
 }
 
-// slowPod returns the ranks of the pod that is slower than the others, and why; none if there is no such pod, or several. A pod whose ranks all
-// wait for others is none, as on a busy machine, where ranks that poll wait for a CPU.
-func slowPod(pods []pod) (of pod, why string) {
-	for _, candidate := range pods {
-		if !slices.ContainsFunc(candidate.ranks, func(r agentapi.RankActivity) bool { return r.Doing == agentapi.Busy || !r.Waits }) {
-			continue
-		}
-		text := slowedBy(candidate, pods)
-		switch {
-		case text == "":
-		case why != "":
-			return pod{}, ""
-		default:
-			of, why = candidate, text
-		}
-	}
-	return of, why
-}
-
-// waitForPod returns the ranks of a slow pod that keep those of all other pods waiting most of the time; none if they do not, or if the
-// others may wait for their devices.
-func waitForPod(slow pod, pods []pod) (busy, others []agentapi.RankActivity) {
+// awaitedRanks returns the ranks of slow pods that keep those of all other pods waiting most of the time; none if they do not, or if the others may
+// wait for their devices.
+func awaitedRanks(slow slowPods, pods []pod) (busy, others []agentapi.RankActivity) {
 	for _, p := range pods {
+		isSlow := slow.has(p)
 		for _, r := range p.ranks {
 			switch {
 			case r.Device:
 				return nil, nil
-			case p.host == slow.host && !r.Waits:
+			case isSlow && !r.Waits:
 				busy = append(busy, r)
-			case p.host != slow.host && !r.Waits:
+			case !isSlow && !r.Waits:
 				return nil, nil
-			case p.host != slow.host:
+			case !isSlow:
 				others = append(others, r)
 			}
 		}

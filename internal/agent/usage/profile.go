@@ -108,15 +108,20 @@ func lastRun(hosts []agentapi.HostUsage) (name string, began int64, runs []strin
 	return name, began, slices.Sorted(maps.Keys(all))
 }
 
-// profileRanks returns at most a number of ranks: the one that others wait for, and those that differ most from the others.
+// profileRanks returns at most a number of ranks: those that others wait for, and those that differ most from the others.
 func profileRanks(ranks []agentapi.RankProfile, late *agentapi.LateRank, most int) []agentapi.RankProfile {
+	isLate := map[int32]bool{}
+	for _, rank := range late.In(ranks) {
+		isLate[rank] = true
+	}
 	return someOf(ranks, most, func(r agentapi.RankProfile) []int64 { return []int64{r.Computation(), r.Communication} },
-		func(r agentapi.RankProfile) bool { return late != nil && r.Rank == late.Rank })
+		func(r agentapi.RankProfile) bool { return isLate[r.Rank] })
 }
 
 // lateRank returns the rank that the others may wait for: the one with the least time in functions of MPI, if the median of the others has
-// much more. It returns nil if there is none: the ranks have about the same time, or several have little. Ranks that ran for a shorter time
-// than others, as in one of several programs, had less time to wait, and do not count.
+// much more. At most half of the ranks are late with it ([agentapi.LateRank.In]), as those of a slow node. It returns nil if there is none: the
+// ranks have about the same time, or many different ones. Ranks that ran for a shorter time than others, as in one of several programs, had less
+// time to wait, and do not count.
 func lateRank(ranks []agentapi.RankProfile) *agentapi.LateRank {
 	// least is the least difference, in milliseconds, and share the least part of the time.
 	const least, share = 1000, 10
@@ -131,17 +136,22 @@ func lateRank(ranks []agentapi.RankProfile) *agentapi.LateRank {
 	sorted := slices.SortedStableFunc(slices.Values(ranks), func(a, b agentapi.RankProfile) int {
 		return cmp.Compare(a.Communication, b.Communication)
 	})
-	first, others := sorted[0], sorted[1:]
-	median := others[len(others)/2]
-	waited := median.Communication - first.Communication
-	if waited < least || waited < max(first.Elapsed, median.Elapsed)/share {
-		return nil
+	first := sorted[0]
+	for number := 1; number <= max(1, len(sorted)/2); number++ {
+		others := sorted[number:]
+		median := others[len(others)/2]
+		late := agentapi.LateRank{Rank: first.Rank, Waited: median.Communication - first.Communication}
+		if late.Waited < least || late.Waited < max(first.Elapsed, median.Elapsed)/share {
+			continue
+		}
+		// The next one is late as well if it is nearer to the first than to the others.
+		next := others[0].Communication - first.Communication
+		last := sorted[number-1]
+		if next >= late.Waited/2 && slices.Contains(late.In([]agentapi.RankProfile{first, last}), last.Rank) {
+			return &late
+		}
 	}
-	// The next one is late as well if it is nearer to the first than to the others.
-	if next := others[0]; next.Communication-first.Communication < waited/2 {
-		return nil
-	}
-	return &agentapi.LateRank{Rank: first.Rank, Waited: waited}
+	return nil
 }
 
 // isWholeProfile reports whether the profile of a host can be added up. Any process of the job can write one.

@@ -46,7 +46,13 @@ func TestJobProfile(t *testing.T) {
 		if p.Late == nil {
 			return "none"
 		}
-		return fmt.Sprint(p.Late.Rank, " ", p.Late.Waited)
+		text := fmt.Sprint(p.Late.Rank, " ", p.Late.Waited)
+		for _, rank := range p.Late.In(p.Ranks) {
+			if rank != p.Late.Rank {
+				text += fmt.Sprint(", ", rank)
+			}
+		}
+		return text
 	}
 	for name, test := range map[string]struct {
 		hosts []agentapi.HostUsage
@@ -56,7 +62,10 @@ func TestJobProfile(t *testing.T) {
 		"one is late":                           {[]agentapi.HostUsage{profiled("a", 0, 60, 62), profiled("b", 2, 5, 61)}, "4 ranks, 188000 of 400000, at most 95000; late 2 56000"},
 		"one of two is late":                    {[]agentapi.HostUsage{profiled("a", 0, 60, 5)}, "2 ranks, 65000 of 200000, at most 95000; late 1 55000"},
 		"one waits for many":                    {[]agentapi.HostUsage{profiled("a", 0, 90, 5, 6, 5)}, "4 ranks, 106000 of 400000, at most 95000; late none"},
-		"half of them are late":                 {[]agentapi.HostUsage{profiled("a", 0, 60, 61, 5, 6)}, "4 ranks, 132000 of 400000, at most 95000; late none"},
+		"half of them are late":                 {[]agentapi.HostUsage{profiled("a", 0, 60, 61, 5, 6)}, "4 ranks, 132000 of 400000, at most 95000; late 2 56000, 3"},
+		"two of eight are late":                 {[]agentapi.HostUsage{profiled("a", 0, 60, 61, 60, 61), profiled("b", 4, 12, 10, 62, 60)}, "8 ranks, 386000 of 800000, at most 90000; late 5 51000, 4"},
+		"one is late, another a little":         {[]agentapi.HostUsage{profiled("a", 0, 60, 61, 60, 61, 5, 35)}, "6 ranks, 282000 of 600000, at most 95000; late 4 55000"},
+		"all differ":                            {[]agentapi.HostUsage{profiled("a", 0, 5, 20, 35, 50, 65, 80)}, "6 ranks, 255000 of 600000, at most 95000; late none"},
 		"a little later":                        {[]agentapi.HostUsage{profiled("a", 0, 14, 14, 14, 5)}, "4 ranks, 47000 of 400000, at most 95000; late none"},
 		"a rank of a shorter program":           {[]agentapi.HostUsage{profiled("a", 0, 60, 61), shorter(profiled("b", 2, 5), 6)}, "3 ranks, 126000 of 206000, at most 40000; late none"},
 		"one rank":                              {[]agentapi.HostUsage{profiled("a", 0, 14)}, "1 ranks, 14000 of 100000, at most 86000; late none"},

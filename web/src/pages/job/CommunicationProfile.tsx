@@ -108,6 +108,12 @@ function PerRank({profile}: {profile: ReportProfile}): ReactElement | null {
   const ranks = profile.perRank ?? [];
   if (ranks.length === 0) return null;
   const more = profile.ranks - ranks.length;
+  const late = profile.lateRank;
+  const first = ranks.find(({rank}) => rank === late?.rank);
+  // As agentapi.LateRank.In of the operator.
+  const isLate = ({rank, milliseconds, communicationMilliseconds: inMPI}: (typeof ranks)[number]) =>
+    late !== undefined && (rank === late.rank || (first !== undefined && inMPI >= first.communicationMilliseconds
+      && inMPI - first.communicationMilliseconds < Math.floor(late.waitedMilliseconds / 4) && milliseconds >= 0.9 * first.milliseconds));
   return (
     <Figures
       title="Time by rank"
@@ -115,7 +121,7 @@ function PerRank({profile}: {profile: ReportProfile}): ReactElement | null {
       rows={ranks.map(({rank, milliseconds, communicationMilliseconds}) => ({
         key: rank,
         cells: [
-          rank === profile.lateRank?.rank ? <>{rank} <Label isCompact color="orange">late</Label></> : rank,
+          isLate({rank, milliseconds, communicationMilliseconds}) ? <>{rank} <Label isCompact color="orange">late</Label></> : rank,
           timeText(milliseconds),
           timeText(communicationMilliseconds),
           <Share key="share" part={communicationMilliseconds} whole={milliseconds} />,
