@@ -256,6 +256,10 @@ type RankActivity struct {
 	Device bool `json:"device,omitempty"`
 	// Waits is whether the rank was not busy in most samples of the last minute.
 	Waits bool `json:"waits,omitempty"`
+	// GPUIdleSince and GPUBusySince are the times, in seconds since 1970, since which all GPUs that the rank has open have been idle, or have computed
+	// for half of the time or more; 0 if they have not, or that is not measured.
+	GPUIdleSince int64 `json:"gpuIdleSince,omitempty"`
+	GPUBusySince int64 `json:"gpuBusySince,omitempty"`
 }
 
 // Doing is what a process does.
@@ -297,6 +301,7 @@ const LinePrefix = "mpi-agent: "
 //	2 of 4 ranks wait for ranks 2, 3 (slower: pi-worker-1 is throttled 40 % of the time), since 10:00:00 UTC; busy: 2, 3; polling: 0, 1
 //	4 of 8 ranks wait for ranks 2, 3 (slower: the ranks of pi-worker-1, pi-worker-2 wait for a CPU 60 % or more of the time), since 10:00:00 UTC; busy: 2, 3
 //	Rank 1 (train) ended by signal 11 (SIGSEGV), but 3 other ranks still run, since 10:00:00 UTC
+//	the GPU of rank 1 is idle while those of 3 other ranks are busy, since 10:00:00 UTC; busy: 0, 2, 3; blocked: 1
 //	mpirun ended with exit code 0, but the launcher's command continues and is idle, since 10:00:00 UTC
 //
 // All but the last two may end with "; rank 0 waits for the lock of /data/index.lock", "; btl_tcp_if_include selects ib0, pods have lo, eth0" and "; pi-worker-1 gets no answer from 10.0.0.7:80".

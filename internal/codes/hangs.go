@@ -212,6 +212,19 @@ var SlowerRanks = Entry{
 	Remedies: Lookup(Straggler).Remedies,
 }
 
+// GPUStraggler is the definition of Straggler for ranks whose GPUs are idle while those of all others are busy. It uses {gpuText}, such as "The GPU of rank 1
+// is idle while those of 3 other ranks are busy".
+var GPUStraggler = Entry{
+	Code: Straggler, Phase: v1alpha1.PhaseRunning, Severity: v1alpha1.SeverityInfo,
+	Summary: "{gpuText}, since {since} ({message}). The others may wait for it: a kernel of NCCL that waits keeps its GPU busy.{places}",
+	Remedies: []v1alpha1.Remedy{
+		ShowStacks,
+		{Text: "If this rank loads data, evaluates or writes a checkpoint while the others wait, divide the work among the ranks, or do it while they go on."},
+		{Text: "Read what the program printed last.", Action: launcherLog},
+		setDeadline,
+	},
+}
+
 // MemoryFromDisk and BusyNode are the first remedies for a pod whose ranks are slower than those of others since their memory is read from a
 // disk, or since they do not get a CPU.
 var (

@@ -39,6 +39,7 @@ var (
 	aloneInKernel = regexp.MustCompile(`; (?:sleeping: (\d+); (?:blocked|polling): \d|blocked: (\d+); polling: \d)`)
 	calls         = regexp.MustCompile(`; (the launcher|\S+) gets no answer from (\S+)$`)
 	waitForFew    = regexp.MustCompile(`^(\d+ of \d+ ranks) wait for (ranks? (\d+)[\d, and more]*)(?: \(slower: (` + slowness + `)\))?, since (\S+ UTC); (.+)$`)
+	gpuIdle       = regexp.MustCompile(`^(the GPUs? of (ranks? (\d+)[\d, and more]*) (?:is|are) idle while (?:those of \d+ other ranks are|that of 1 other rank is) busy), since (\S+ UTC); (.+)$`)
 	mpiOver       = regexp.MustCompile(`^(\w[\w.]*) ended(?: with exit code (\d+))?, but the launcher's command continues and is idle, since (\S+ UTC)$`)
 	// atExit is a stack in which Python waits for threads and processes when its program has ended (Lib/threading.py,
 	// Lib/concurrent/futures/thread.py, Lib/multiprocessing/util.py).
@@ -267,6 +268,9 @@ func (p *input) stallEntry(text string, code codes.Code, figures map[string]stri
 	}
 	if why := figures["slower"]; why != "" {
 		entry = slowerEntry(why)
+	}
+	if figures["gpuText"] != "" {
+		entry = codes.GPUStraggler
 	}
 	switch known := p.knownWait(text, code, figures); {
 	case figures["atExit"] != "":
@@ -520,6 +524,9 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 			}
 			figures["slower"] = phrase.Capital(few[2]) + is + few[4] + "."
 		}
+	} else if idle := gpuIdle.FindStringSubmatch(text); idle != nil {
+		code = codes.Straggler
+		figures["gpuText"], figures["rankWho"], figures["rank"], figures["since"], figures["message"] = phrase.Capital(idle[1]), idle[2], idle[3], idle[4], idle[5]
 	} else if over := mpiOver.FindStringSubmatch(text); over != nil {
 		code, figures["since"], figures["program"] = codes.RanksIdle, over[3], over[1]
 		figures["afterMPI"], figures["codeText"] = "yes", ""

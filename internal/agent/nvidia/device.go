@@ -119,6 +119,18 @@ func printable(text string) string {
 	}, text))
 }
 
+// BusyByNumber returns the share of time, in thousandths, in which each GPU computed, by the number of its device file. Parts of GPUs, of which it is
+// unknown, and devices that are lost have none.
+func BusyByNumber(devices []Device) map[int]int64 {
+	busy := map[int]int64{}
+	for _, d := range devices {
+		if d.Busy != Unknown && !d.Lost && d.Minor >= 0 {
+			busy[d.Minor] = d.Busy
+		}
+	}
+	return busy
+}
+
 // Add adds devices to what was read of a container.
 func Add(devices []Device, r *usage.Reading) {
 	add := func(metric agentapi.Metric, value, limit int64) {

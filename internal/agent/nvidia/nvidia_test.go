@@ -313,6 +313,15 @@ func TestLibraryEnds(t *testing.T) {
 }
 
 // TestAdd: devices add to those of other vendors. Those whose use is unknown do not count.
+// TestBusyByNumber: what each GPU does is known by the number of its file, but for parts of GPUs and those that are lost.
+func TestBusyByNumber(t *testing.T) {
+	t.Parallel()
+	devices := []Device{{Minor: 0, Busy: 1000}, {Minor: 3, Busy: 0}, {Minor: 4, Busy: Unknown}, {Minor: 5, Busy: 10, Lost: true}, {Minor: -1, Busy: 10}}
+	if diff := cmp.Diff(map[int]int64{0: 1000, 3: 0}, BusyByNumber(devices)); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestAdd(t *testing.T) {
 	t.Parallel()
 	got := usage.Reading{

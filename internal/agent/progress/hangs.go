@@ -94,7 +94,7 @@ func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Su
 		}
 		return fmt.Sprintf("%s, but %s, since %s", strings.TrimSuffix(outcome.RankEnded(failed[0]), "."), others, clockTime(failedAt))
 	case stillSince == 0:
-		return judgeSlow(slow, pods, now)
+		return cmp.Or(judgeSlow(slow, pods, now), judgeGPUs(ranks, now))
 	}
 	n := count(ranks, stillSince)
 	waited, since := now.Sub(n.since), clockTime(n.since)
@@ -106,7 +106,7 @@ func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Su
 		doing += "; " + unanswered
 	}
 	switch {
-	case n.busy == 0 && n.withDevice == 0 && (n.waiting > 0 || unanswered != "") && len(ranks) > 1 && waited >= patience(ranks, unanswered):
+	case n.busy == 0 && n.withDevice == 0 && (n.waiting > 0 || unanswered != "") && len(ranks) > 1 && waited >= max(n.patience, patience(ranks, unanswered)):
 		return fmt.Sprintf("all %d ranks wait, since %s; %s", len(ranks), since, doing)
 	case n.busy == 0 && (waited >= idleAfter || unanswered != "" && waited >= waitingAfter) && (n.withDevice == 0 || waited >= idleDeviceAfter):
 		subject := "the only rank is idle"
@@ -114,12 +114,12 @@ func judgeStall(all []records.Record, own agentapi.Activity, summary agentapi.Su
 			subject = fmt.Sprintf("all %d ranks are idle", len(ranks))
 		}
 		return fmt.Sprintf("%s, since %s; %s", subject, since, doing)
-	case n.busy > 0 && n.sleeping == 0 && n.withDevice == 0 && n.waiting > 0 && waited >= behindAfter:
+	case n.busy > 0 && n.sleeping == 0 && n.withDevice == 0 && !n.inKernel && n.waiting > 0 && waited >= max(n.patience, behindAfter):
 		if text := judgeFew(ranks, n, slow, doing); text != "" {
 			return text
 		}
 	}
-	return judgeSlow(slow, pods, now)
+	return cmp.Or(judgeSlow(slow, pods, now), judgeGPUs(ranks, now))
 }
 
 // patience is how long ranks may wait until this is reported, unless a call of one is not answered: longer if one waits for its files.
@@ -179,6 +179,35 @@ func judgeSlow(slow slowPods, pods []pod, now time.Time) string {
 	return waitText(len(others), total, names, slow.why, clockTime(since), "mostly waiting: "+outcome.Some(all))
 }
 
+// judgeGPUs names the ranks, if they are few, whose GPUs are idle while those of all others are busy: a GPU that waits for those of other ranks is in a
+// kernel of NCCL. It returns the line for the log, or "".
+func judgeGPUs(ranks []agentapi.RankActivity, now time.Time) string {
+	// few is the share of ranks, of which one at least, that are named.
+	const few = 8
+	var idle []string
+	since := int64(0)
+	for _, r := range ranks {
+		if r.GPUIdleSince == 0 && r.GPUBusySince == 0 {
+			return ""
+		}
+		if since = max(since, r.GPUIdleSince, r.GPUBusySince); r.GPUIdleSince > 0 {
+			idle = append(idle, strconv.Itoa(int(r.Rank)))
+		}
+	}
+	others := len(ranks) - len(idle)
+	if len(idle) == 0 || others == 0 || len(idle) > max(1, len(ranks)/few) || now.Sub(time.Unix(since, 0)) < idleAfter {
+		return ""
+	}
+	text, rest := "the GPU of rank %s is idle while ", "that of 1 other rank is busy"
+	if len(idle) > 1 {
+		text = "the GPUs of ranks %s are idle while "
+	}
+	if others > 1 {
+		rest = fmt.Sprintf("those of %d other ranks are busy", others)
+	}
+	return fmt.Sprintf(text+rest+", since %s; %s", outcome.Some(idle), clockTime(time.Unix(since, 0)), doings(ranks))
+}
+
 // judgeLauncher judges a launcher's command that has started no rank yet.
 func judgeLauncher(own agentapi.Activity, now time.Time) string {
 	if own.Unanswered == nil {
@@ -194,8 +223,12 @@ func judgeLauncher(own agentapi.Activity, now time.Time) string {
 // tally is how many ranks do what.
 type tally struct {
 	busy, sleeping, waiting int
-	// withDevice are those that are not busy and have a GPU.
+	// withDevice are those that are not busy and have a GPU, which may compute.
 	withDevice int
+	// inKernel is set if one is busy whose GPU is, too: both may wait in NCCL.
+	inKernel bool
+	// patience is how long they wait at least until this is reported: longer with idle GPUs, whose use is measured less often.
+	patience time.Duration
 	// since is when the last one that is not busy began to wait, and the last pod to be still.
 	since time.Time
 }
@@ -208,14 +241,18 @@ func count(ranks []agentapi.RankActivity, stillSince int64) tally {
 		switch r.Doing {
 		case agentapi.Busy:
 			n.busy++
+			n.inKernel = n.inKernel || r.GPUBusySince > 0
 			continue
 		case agentapi.Sleeping:
 			n.sleeping++
 		default:
 			n.waiting++
 		}
-		since = max(since, r.Since)
-		if r.Device {
+		since = max(since, r.Since, r.GPUIdleSince)
+		switch {
+		case r.GPUIdleSince > 0:
+			n.patience = idleAfter
+		case r.Device:
 			n.withDevice++
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +21,8 @@ type does struct {
 	ready bool
 	// code is what it runs if it does not call the kernel.
 	code CodeUse
+	// gpu is what its GPU does; nil if it has none.
+	gpu *GPUUse
 }
 
 // marked is a kernel with the marks of what each process runs.
@@ -115,6 +118,50 @@ func TestStragglerMatrix(t *testing.T) {
 	}
 }
 
+// TestStragglersWithGPUs: a rank is named whose GPU is idle while those of all others are busy, as in NCCL, whatever its CPU does. Ranks whose GPUs are all
+// idle are judged as others, and those whose GPUs may compute are not.
+func TestStragglersWithGPUs(t *testing.T) {
+	const second, minute = time.Second, time.Minute
+	since := regexp.MustCompile(`, since \d\d:\d\d:\d\d UTC`)
+	all, none, some := &GPUUse{Least: 1000, Most: 1000}, &GPUUse{}, &GPUUse{Least: 300, Most: 300}
+	spins, computes := does{user: 900 * time.Millisecond, system: 100 * time.Millisecond, gpu: all}, does{wait: "poll_schedule_timeout", gpu: all}
+	waits, loads := does{wait: "poll_schedule_timeout", gpu: none}, does{user: second, code: CodeUse{Other: true}, gpu: none}
+	// oneOfTwo has two GPUs open, of which one computes.
+	partly, oneOfTwo := does{user: second, code: CodeUse{Other: true}, gpu: some}, does{wait: "poll_schedule_timeout", gpu: &GPUUse{Most: 1000}}
+	for name, test := range map[string]struct {
+		ranks []does
+		run   time.Duration
+		want  string
+	}{
+		"one waits":                  {[]does{spins, waits, spins, spins}, 3 * minute, "the GPU of rank 1 is idle while those of 3 other ranks are busy; busy: 0, 2, 3; blocked: 1"},
+		"one waits, others blocked":  {[]does{computes, computes, computes, waits}, 3 * minute, "the GPU of rank 3 is idle while those of 3 other ranks are busy; blocked: 0, 1, 2, 3"},
+		"one loads data":             {[]does{spins, loads, spins, spins}, 3 * minute, "the GPU of rank 1 is idle while those of 3 other ranks are busy; busy: 0, 1, 2, 3"},
+		"one of two":                 {[]does{spins, waits}, 3 * minute, "the GPU of rank 1 is idle while that of 1 other rank is busy; busy: 0; blocked: 1"},
+		"two of sixteen":             {append([]does{waits, loads}, slices.Repeat([]does{spins}, 14)...), 3 * minute, "the GPUs of ranks 0, 1 are idle while those of 14 other ranks are busy; busy: 1, 2, 3, 4 and 11 more; blocked: 0"},
+		"for a minute":               {[]does{spins, waits, spins, spins}, minute, ""},
+		"two of four":                {[]does{spins, waits, waits, spins}, 3 * minute, ""},
+		"all GPUs are busy":          {[]does{spins, computes, spins, spins}, 5 * minute, ""},
+		"one GPU is used a little":   {[]does{spins, partly, spins, spins}, 3 * minute, ""},
+		"the GPU of one is unknown":  {[]does{spins, oneOfTwo, spins, spins}, 3 * minute, ""},
+		"the GPU of none is used":    {[]does{waits, waits, waits, waits}, 3 * minute, "all 4 ranks wait; blocked: 0, 1, 2, 3"},
+		"of none, for a minute":      {[]does{waits, waits, waits, waits}, minute, ""},
+		"all wait for one on a CPU":  {[]does{waits, loads, waits, waits}, 3 * minute, "3 of 4 ranks wait for rank 1; busy: 1; blocked: 0, 2, 3"},
+		"all wait for one on a GPU":  {[]does{waits, partly, waits, waits}, 3 * minute, "3 of 4 ranks wait for rank 1; busy: 1; blocked: 0, 2, 3"},
+		"one in NCCL, others do not": {[]does{waits, spins, waits, waits}, 5 * minute, ""},
+		"all compute on their GPUs":  {[]does{computes, computes}, 5 * minute, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var pods [][]does
+			for _, rank := range test.ranks {
+				pods = append(pods, []does{rank})
+			}
+			if got := since.ReplaceAllString(judgedAfter(test.run, pods, make([]Counts, len(pods))), ""); got != test.want {
+				t.Errorf("it is\n%s, want\n%s", got, test.want)
+			}
+		})
+	}
+}
+
 // judgedAfter returns how a job is judged whose ranks do something for a time, each pod with its counts.
 func judgedAfter(run time.Duration, pods [][]does, counts []Counts) string {
 	start := time.Unix(1000, 0)
@@ -129,7 +176,7 @@ func judgedAfter(run time.Duration, pods [][]does, counts []Counts) string {
 			for _, d := range ranks {
 				pid := 100 + rank
 				part := func(of time.Duration) time.Duration { return time.Duration(float64(of) * seconds) }
-				u := Usage{At: now, User: part(d.user), System: part(d.system), Queued: part(d.queued), Faults: int64(float64(d.faults) * seconds), Sleeps: int64(float64(d.wakes) * seconds), Wait: d.wait}
+				u := Usage{At: now, User: part(d.user), System: part(d.system), Queued: part(d.queued), Faults: int64(float64(d.faults) * seconds), Sleeps: int64(float64(d.wakes) * seconds), Wait: d.wait, Device: d.gpu != nil, GPU: d.gpu}
 				if d.ready {
 					u.Ready = map[int]int64{pid: u.Sleeps}
 				}

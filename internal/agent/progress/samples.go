@@ -37,7 +37,14 @@ type Usage struct {
 	Holder int
 	// Device is whether a GPU or another accelerator is open: what a process waits for may run there.
 	Device bool
+	// GPUs are the numbers of the GPUs of NVIDIA that are open.
+	GPUs []int
+	// GPU is what the GPUs that are open have done lately; nil if that is not measured.
+	GPU *GPUUse
 }
+
+// GPUUse is the share of time, in thousandths, in which GPUs computed lately: the one that did least, and the one that did most.
+type GPUUse struct{ Least, Most int64 }
 
 // Add adds the usage of a process that the first one started.
 func (u *Usage) Add(other Usage) {
@@ -49,6 +56,11 @@ func (u *Usage) Add(other Usage) {
 		u.For, u.Holder = other.For, other.Holder
 	}
 	u.Device = u.Device || other.Device
+	for _, gpu := range other.GPUs {
+		if !slices.Contains(u.GPUs, gpu) {
+			u.GPUs = append(u.GPUs, gpu)
+		}
+	}
 	if u.Ready == nil {
 		u.Ready = map[int]int64{}
 	}
@@ -86,6 +98,8 @@ type Samples struct {
 	count int
 	// queued is the share of the time since the sample before for which threads waited for a CPU.
 	queued float64
+	// gpuIdleSince and gpuBusySince are those of agentapi.RankActivity.
+	gpuIdleSince, gpuBusySince int64
 }
 
 // Add compares a sample with those before, and returns what the process does. Processes that have had too little of a CPU
@@ -162,6 +176,20 @@ func (r *Samples) believe(what, before agentapi.Doing, used time.Duration) agent
 	}
 	r.doubted = false
 	return what
+}
+
+// keepGPU notes since when the GPUs of the rank are idle, or busy.
+func (r *Samples) keepGPU(use *GPUUse, now time.Time) {
+	// From idle on, a GPU does anything at all, and from busy on as much as one that waits in a kernel of NCCL, or computes.
+	const idle, busy = 10, 500
+	since := func(is bool, before int64) int64 {
+		if !is {
+			return 0
+		}
+		return cmp.Or(before, now.Unix())
+	}
+	r.gpuIdleSince = since(use != nil && use.Most < idle, r.gpuIdleSince)
+	r.gpuBusySince = since(use != nil && use.Least >= busy, r.gpuBusySince)
 }
 
 // latestSamples is how many samples are looked at to find ranks that wait most of the time: those of a minute.
@@ -249,7 +277,8 @@ func (f *Follower) Sample(now time.Time, ranks []RankUsage, network Network, pod
 		}
 		what = of.believe(what, of.is, used)
 		of.is = what
-		rank := agentapi.RankActivity{Rank: r.Rank, Doing: what, Device: r.Used.Device, Waits: of.keepWaits(what)}
+		of.keepGPU(r.Used.GPU, now)
+		rank := agentapi.RankActivity{Rank: r.Rank, Doing: what, Device: r.Used.Device, Waits: of.keepWaits(what), GPUIdleSince: of.gpuIdleSince, GPUBusySince: of.gpuBusySince}
 		if what != agentapi.Busy {
 			of.idleSince = cmp.Or(of.idleSince, f.at.Unix())
 			rank.Since, rank.For = of.idleSince, r.Used.For

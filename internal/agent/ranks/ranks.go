@@ -76,6 +76,8 @@ type Ranks struct {
 	launches map[int]string
 	// Versions are the queries for the versions of launchers; nil for none.
 	Versions *mpiversion.Queries
+	// GPUs returns the share of time, in thousandths, in which each GPU of NVIDIA computed lately, by its number; nil if that is not measured.
+	GPUs func() map[int]int64
 	// awaited are the processes whose ends are awaited.
 	awaited map[int]bool
 	// bad is closed, and replaced, when a rank has ended badly; begun when one was seen for the first time.
@@ -373,10 +375,15 @@ func (r *Ranks) SampleActivity(now time.Time) agentapi.Activity {
 	}
 	r.bound = boundRanks(running)
 	network, started := progress.Network{Bytes: NetworkBytes(), Connecting: r.calls.connecting()}, startedBy(running)
+	var busy map[int]int64
+	if r.GPUs != nil {
+		busy = r.GPUs()
+	}
 	var usages []progress.RankUsage
 	for pid, rank := range running {
 		pids := append([]int{pid}, started[pid]...)
 		used, known := readUsages(pids, now)
+		used.GPU = useOf(used.GPUs, busy)
 		usages = append(usages, progress.RankUsage{Rank: rank, Processes: pids, Used: used, Known: known})
 	}
 	nameHolders(usages)

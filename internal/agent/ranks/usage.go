@@ -2,6 +2,7 @@ package ranks
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -42,7 +43,8 @@ func readUsage(pid int, at time.Time) (progress.Usage, bool) {
 	if len(fields) < 15 {
 		return progress.Usage{}, false
 	}
-	u := progress.Usage{At: at, User: process.Ticks(fields[11], fields[13]), System: process.Ticks(fields[12], fields[14]), Device: usesDevice(pid)}
+	u := progress.Usage{At: at, User: process.Ticks(fields[11], fields[13]), System: process.Ticks(fields[12], fields[14])}
+	u.Device, u.GPUs = openDevices(process.File(pid, "fd"))
 	// Those of children that have ended are in the second figure, as with CPU times (proc_pid_stat(5)).
 	for _, field := range []string{fields[9], fields[10]} {
 		n, _ := strconv.ParseInt(field, 10, 64)
@@ -102,21 +104,41 @@ func sleeps(folder string) (count int64) {
 	return count
 }
 
-// usesDevice reports whether a process has a device of an accelerator open.
-func usesDevice(pid int) bool {
-	entries, err := os.ReadDir(process.File(pid, "fd"))
+// openDevices reports whether a process, given by the folder of its open files in /proc, has a device of an accelerator open, and returns the numbers
+// of its GPUs of NVIDIA.
+func openDevices(folder string) (hasDevice bool, gpus []int) {
+	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return false
+		return false, nil
 	}
 	for _, entry := range entries {
-		target, _ := os.Readlink(process.File(pid, "fd/"+entry.Name()))
+		target, _ := os.Readlink(filepath.Join(folder, entry.Name()))
 		for _, device := range []string{"/dev/nvidia", "/dev/kfd", "/dev/dri/", "/dev/accel", "/dev/habanalabs"} {
-			if strings.HasPrefix(target, device) {
-				return true
-			}
+			hasDevice = hasDevice || strings.HasPrefix(target, device)
+		}
+		number, isNVIDIA := strings.CutPrefix(target, "/dev/nvidia")
+		if gpu, err := strconv.Atoi(number); isNVIDIA && err == nil && !slices.Contains(gpus, gpu) {
+			gpus = append(gpus, gpu)
 		}
 	}
-	return false
+	return hasDevice, gpus
+}
+
+// useOf returns what GPUs of NVIDIA, given by their numbers, have done lately; nil if that is not known of each. busy are the shares of time, in
+// thousandths, in which GPUs computed.
+func useOf(gpus []int, busy map[int]int64) *progress.GPUUse {
+	if len(gpus) == 0 {
+		return nil
+	}
+	use := progress.GPUUse{Least: math.MaxInt64}
+	for _, gpu := range gpus {
+		share, isKnown := busy[gpu]
+		if !isKnown {
+			return nil
+		}
+		use.Least, use.Most = min(use.Least, share), max(use.Most, share)
+	}
+	return &use
 }
 
 // startedBy returns the processes that each rank started, and those that these started.

@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -214,5 +216,38 @@ func TestMajorFaults(t *testing.T) {
 	used, known := readUsage(os.Getpid(), time.Now())
 	if after := count(); !known || used.Faults < before || used.Faults > after {
 		t.Errorf("%d page faults, want %d to %d", used.Faults, before, after)
+	}
+}
+
+// TestOpenDevices: the GPUs of NVIDIA that a process has open are known by their numbers, and what they do if all of them are measured.
+func TestOpenDevices(t *testing.T) {
+	t.Parallel()
+	busy := map[int]int64{0: 1000, 1: 0}
+	for name, test := range map[string]struct {
+		open      []string
+		hasDevice bool
+		gpus      []int
+		use       *progress.GPUUse
+	}{
+		"none":                 {[]string{"/dev/null", "pipe:[7]", "/tmp/dev/nvidia0"}, false, nil, nil},
+		"a GPU":                {[]string{"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia1", "/dev/nvidia1"}, true, []int{1}, &progress.GPUUse{}},
+		"two GPUs":             {[]string{"/dev/nvidia0", "/dev/nvidia1"}, true, []int{0, 1}, &progress.GPUUse{Most: 1000}},
+		"one is not measured":  {[]string{"/dev/nvidia0", "/dev/nvidia2"}, true, []int{0, 2}, nil},
+		"the driver alone":     {[]string{"/dev/nvidiactl"}, true, nil, nil},
+		"that of another kind": {[]string{"/dev/kfd", "/dev/dri/renderD128"}, true, nil, nil},
+	} {
+		folder := t.TempDir()
+		for i, target := range test.open {
+			if err := os.Symlink(target, filepath.Join(folder, strconv.Itoa(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hasDevice, gpus := openDevices(folder)
+		if hasDevice != test.hasDevice || !slices.Equal(gpus, test.gpus) {
+			t.Errorf("%s: %t, %v", name, hasDevice, gpus)
+		}
+		if diff := cmp.Diff(test.use, useOf(gpus, busy)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
 	}
 }

@@ -44,6 +44,9 @@ type GPUs interface {
 // New returns a sampler of this container, with the ranks that run in it and its GPUs of NVIDIA.
 func New(of *ranks.Ranks, gpus GPUs) *Sampler {
 	measuresGPUs := !strings.EqualFold(os.Getenv(agentapi.EnvMeasureGPUs), "false")
+	if measuresGPUs {
+		of.GPUs = func() map[int]int64 { return nvidia.BusyByNumber(gpus.Devices()) }
+	}
 	return &Sampler{root: cgroup.Root, machine: "/", ranks: of, gpus: gpus, measuresGPUs: measuresGPUs, used: map[int32]agentapi.RankUse{}}
 }
 

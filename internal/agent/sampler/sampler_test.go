@@ -66,8 +66,11 @@ func (g gpus) Devices() []nvidia.Device { return g }
 // TestGPUsOfNVIDIA: a reading contains the GPUs that were read last.
 func TestGPUsOfNVIDIA(t *testing.T) {
 	t.Parallel()
-	s := New(ranks.New(slog.New(slog.DiscardHandler), t.TempDir()), gpus{{Busy: 500, Used: 4, Memory: 80}, {Busy: 250, Used: 1, Memory: 80}})
+	s := New(ranks.New(slog.New(slog.DiscardHandler), t.TempDir()), gpus{{Busy: 500, Used: 4, Memory: 80}, {Minor: 1, Busy: 250, Used: 1, Memory: 80}})
 	s.root, s.machine = t.TempDir(), t.TempDir()
+	if got := s.ranks.GPUs()[1]; got != 250 {
+		t.Errorf("ranks with the second GPU know that it is busy for %d thousandths of the time", got)
+	}
 	got := s.Read()
 	delete(got.Gauges, agentapi.MetricMemory)
 	if diff := cmp.Diff(map[agentapi.Metric]int64{agentapi.MetricGPU: 750, agentapi.MetricGPUMemory: 5}, got.Gauges); diff != "" {
@@ -92,7 +95,7 @@ func TestNoGPUsAreMeasured(t *testing.T) {
 		}
 	}
 	got := s.Read()
-	if _, has := got.Limits[agentapi.MetricGPU]; has || got.GPUs != nil {
+	if _, has := got.Limits[agentapi.MetricGPU]; has || got.GPUs != nil || s.ranks.GPUs != nil {
 		t.Errorf("GPUs are measured: %v", got)
 	}
 }
