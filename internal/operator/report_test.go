@@ -160,7 +160,9 @@ func TestReportWarnsBeforeAJobEnds(t *testing.T) {
 			if !slices.ContainsFunc(report.Status.Findings, func(f v1alpha1.Finding) bool { return f.Code == code && strings.HasPrefix(f.Summary, summary) }) {
 				return fmt.Errorf("the findings are %+v", report.Status.Findings)
 			}
-			if !slices.ContainsFunc(report.Status.Timeline, func(entry v1alpha1.TimelineEntry) bool { return entry.Event == code && strings.HasPrefix(entry.Detail, summary) }) {
+			if !slices.ContainsFunc(report.Status.Timeline, func(entry v1alpha1.TimelineEntry) bool {
+				return entry.Event == code && strings.HasPrefix(entry.Detail, summary)
+			}) {
 				return fmt.Errorf("the timeline is %+v", report.Status.Timeline)
 			}
 		}

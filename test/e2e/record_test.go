@@ -64,14 +64,14 @@ func TestFalseAlarmsAreFound(t *testing.T) {
 		status v1alpha1.JobReportStatus
 		want   int
 	}{
-		"none":                   {v1alpha1.JobReportStatus{Timeline: []v1alpha1.TimelineEntry{{Event: "Running"}}}, 0},
-		"a notice":               {of(codes.SlowStartupStep, v1alpha1.SeverityInfo), 0},
-		"a notice as a warning":  {of(codes.SlowStartupStep, v1alpha1.SeverityWarning), 1},
-		"a warning":              {of(codes.CPUThrottled, v1alpha1.SeverityWarning), 1},
-		"a hint at ranks":        {of(codes.Straggler, v1alpha1.SeverityInfo), 1},
-		"a hint that is over":    {v1alpha1.JobReportStatus{Timeline: []v1alpha1.TimelineEntry{{Event: codes.RanksIdle}}}, 1},
+		"none":                       {v1alpha1.JobReportStatus{Timeline: []v1alpha1.TimelineEntry{{Event: "Running"}}}, 0},
+		"a notice":                   {of(codes.SlowStartupStep, v1alpha1.SeverityInfo), 0},
+		"a notice as a warning":      {of(codes.SlowStartupStep, v1alpha1.SeverityWarning), 1},
+		"a warning":                  {of(codes.CPUThrottled, v1alpha1.SeverityWarning), 1},
+		"a hint at ranks":            {of(codes.Straggler, v1alpha1.SeverityInfo), 1},
+		"a hint that is over":        {v1alpha1.JobReportStatus{Timeline: []v1alpha1.TimelineEntry{{Event: codes.RanksIdle}}}, 1},
 		"a warning that came second": {v1alpha1.JobReportStatus{Timeline: []v1alpha1.TimelineEntry{{Event: codes.NodeCordoned}, {Event: codes.FigureConstant}}}, 1},
-		"a code of a later time": {of("Later", v1alpha1.SeverityInfo), 1},
+		"a code of a later time":     {of("Later", v1alpha1.SeverityInfo), 1},
 	} {
 		if found := falseAlarms(test.status); len(found) != test.want {
 			t.Errorf("%s: %v, want %d", name, found, test.want)

@@ -54,18 +54,18 @@ func TestRankOf(t *testing.T) {
 		rank, size int32
 		is         bool
 	}{
-		"OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4":                      {3, 4, true},
-		"PMIX_RANK=1":                                                        {1, 0, true},
-		"PMI_RANK=0 PMI_SIZE=2":                                              {0, 2, true},
-		"HOROVOD_RANK=1 HOROVOD_SIZE=2 HOROVOD_LOCAL_RANK=0":                 {1, 2, true},
-		"HOROVOD_RANK=1":                                                     {0, 0, false},
-		"RANK=5 LOCAL_RANK=1 WORLD_SIZE=8":                                   {5, 8, true},
-		"RANK=5 LOCAL_RANK=1":                                                {0, 0, false},
-		"RANK=x WORLD_SIZE=8":                                                {0, 8, false},
-		"LOCAL_RANK=1 WORLD_SIZE=8":                                          {0, 8, false},
-		"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 RANK=5 WORLD_SIZE=8":  {1, 2, true},
-		"OMPI_COMM_WORLD_RANK=-1":                                            {0, 0, false},
-		"": {0, 0, false},
+		"OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4": {3, 4, true},
+		"PMIX_RANK=1":           {1, 0, true},
+		"PMI_RANK=0 PMI_SIZE=2": {0, 2, true},
+		"HOROVOD_RANK=1 HOROVOD_SIZE=2 HOROVOD_LOCAL_RANK=0": {1, 2, true},
+		"HOROVOD_RANK=1":                   {0, 0, false},
+		"RANK=5 LOCAL_RANK=1 WORLD_SIZE=8": {5, 8, true},
+		"RANK=5 LOCAL_RANK=1":              {0, 0, false},
+		"RANK=x WORLD_SIZE=8":              {0, 8, false},
+		"LOCAL_RANK=1 WORLD_SIZE=8":        {0, 8, false},
+		"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 RANK=5 WORLD_SIZE=8": {1, 2, true},
+		"OMPI_COMM_WORLD_RANK=-1": {0, 0, false},
+		"":                        {0, 0, false},
 	} {
 		rank, is := RankOf(strings.Fields(env))
 		if size := SizeOf(strings.Fields(env)); rank != want.rank || is != want.is || size != want.size {
