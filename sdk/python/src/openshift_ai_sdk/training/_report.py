@@ -11,8 +11,9 @@ import threading
 from collections.abc import Mapping
 from typing import SupportsFloat
 
-# The variables in which launchers pass the rank of a process, and the one without which it is none, if there is one: Open
-# MPI, PMIx, MPICH and Intel MPI, Horovod with Gloo, and torchrun and DeepSpeed. The agent has the same list (mpirun.go).
+# The variables in which launchers pass the rank of a process, and the one without which it is none, if there is one:
+# Open MPI, PMIx, MPICH and Intel MPI, Horovod with Gloo, and torchrun and DeepSpeed. The agent has the same list
+# (mpirun.go).
 RANK_VARIABLES = (
     ("OMPI_COMM_WORLD_RANK", ""),
     ("PMIX_RANK", ""),
