@@ -59,9 +59,9 @@ type supervisor struct {
 	clash atomic.Pointer[agentapi.BoundRanks]
 	// killed is set if the agent killed the command, because the container was to end.
 	killed atomic.Bool
-	// stall is what was written last of ranks that make no progress; nil if they do. stallNews has a value when it has changed.
-	stall     atomic.Pointer[agentapi.Stall]
-	stallNews chan struct{}
+	// stall is what was written last of ranks that make no progress; nil if they do. stallChanges has a value when it has changed.
+	stall        atomic.Pointer[agentapi.Stall]
+	stallChanges chan struct{}
 }
 
 // summary is what is known of the run so far.
@@ -93,8 +93,8 @@ func Run(args, env []string, statusAddress string) int {
 	log := slog.New(slog.DiscardHandler)
 	s := &supervisor{
 		command: args, ranks: ranks.New(log, cgroup.Root), stderr: os.Stderr, folder: records.Folder(), expected: hostfile.Read(agentapi.Hostfile),
-		stallNews:   make(chan struct{}, 1),
-		launchWatch: launchWatch{failedAt: map[string]time.Time{}, ended: map[string]time.Time{}, killed: map[string]bool{}},
+		stallChanges: make(chan struct{}, 1),
+		launchWatch:  launchWatch{failedAt: map[string]time.Time{}, ended: map[string]time.Time{}, killed: map[string]bool{}},
 	}
 	if restarts, most := restartsLeft(env); restarts > most {
 		return s.refuse(restarts)

@@ -118,7 +118,7 @@ func (s *supervisor) newStallReport() *stallReport {
 func (s *supervisor) keepStall(text string, now time.Time) {
 	s.stall.Store(agentapi.NewStall(now, strings.Split(text, "\n")))
 	select {
-	case s.stallNews <- struct{}{}:
+	case s.stallChanges <- struct{}{}:
 	default:
 	}
 }

@@ -73,12 +73,12 @@ func (s *supervisor) tellUsages(done <-chan struct{}) {
 		launch := s.launch()
 		return launch != nil && launch.RanksAt > 0
 	}
-	tellWhenDue(ctx, launchPoll, running, s.stallNews, func() { s.tellUsage(ctx) })
+	tellWhenDue(ctx, launchPoll, running, s.stallChanges, func() { s.tellUsage(ctx) })
 }
 
-// tellWhenDue calls tell when ranks have begun to run, which it checks periodically, when there is news, and whenever a report of usage is due, until
+// tellWhenDue calls tell when ranks have begun to run, which it checks periodically, for each value of changes, and whenever a report of usage is due, until
 // the context ends.
-func tellWhenDue(ctx context.Context, poll time.Duration, running func() bool, news <-chan struct{}, tell func()) {
+func tellWhenDue(ctx context.Context, poll time.Duration, running func() bool, changes <-chan struct{}, tell func()) {
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
 	start := time.Now()
@@ -96,7 +96,7 @@ func tellWhenDue(ctx context.Context, poll time.Duration, running func() bool, n
 				continue
 			}
 			ticks = nil
-		case <-news:
+		case <-changes:
 		case <-due.C:
 			due.Reset(agentapi.UsagePause(time.Since(start)))
 		}

@@ -51,7 +51,7 @@ func TestStallsAreReported(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	s := supervisor{stallNews: make(chan struct{}, 1)}
+	s := supervisor{stallChanges: make(chan struct{}, 1)}
 	texts := []string{"all 2 ranks wait, since 10:00:00 UTC; polling: 0, 1\nmpi-agent: stack of ranks 0, 1: main (train.py:1)", agentapi.StallOver}
 	write := func() {
 		if len(texts) > 0 {
@@ -61,7 +61,7 @@ func TestStallsAreReported(t *testing.T) {
 	}
 	var told []*agentapi.Stall
 	write()
-	tellWhenDue(ctx, time.Hour, func() bool { return false }, s.stallNews, func() {
+	tellWhenDue(ctx, time.Hour, func() bool { return false }, s.stallChanges, func() {
 		if told = append(told, s.stall.Load()); len(told) == 2 {
 			cancel()
 		}

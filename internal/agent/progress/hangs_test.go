@@ -56,6 +56,12 @@ func TestJudgeStall(t *testing.T) {
 		}
 		return r
 	}
+	idleGPU := func(r records.Record, since time.Time) records.Record {
+		for i := range r.Worker.Activity.Ranks {
+			r.Worker.Activity.Ranks[i].GPUIdleSince = since.Unix()
+		}
+		return device(r)
+	}
 	// at is the host of another worker whose ranks have other numbers, and slow one whose ranks something slows down.
 	at := func(r records.Record, worker int32) records.Record {
 		r.Host = fmt.Sprintf("pi-worker-%d.pi.ns.svc", worker)
@@ -112,6 +118,8 @@ func TestJudgeStall(t *testing.T) {
 		"a rank alone":                                {hosts: []records.Record{host(quiet, agentapi.Polling)}},
 		"a rank alone for minutes":                    {hosts: []records.Record{host(minutes, agentapi.Blocked)}, want: "the only rank is idle, since 00:30:00 UTC; blocked: 0"},
 		"a GPU works for minutes":                     {hosts: []records.Record{device(host(minutes, agentapi.Blocked, agentapi.Blocked))}},
+		"GPUs were busy a moment ago":                 {hosts: []records.Record{idleGPU(host(long, agentapi.Blocked, agentapi.Blocked), quiet)}},
+		"GPUs are idle for minutes":                   {hosts: []records.Record{idleGPU(host(long, agentapi.Blocked, agentapi.Blocked), minutes)}, want: "all 2 ranks wait, since 00:30:00 UTC; blocked: 0, 1"},
 		"GPUs for long":                               {hosts: []records.Record{device(host(long, agentapi.Blocked, agentapi.Blocked))}, want: "all 2 ranks are idle, since 00:16:40 UTC; blocked: 0, 1"},
 		"all wait for one that computes":              {hosts: []records.Record{host(minutes, agentapi.Polling, agentapi.Busy, agentapi.Blocked)}, want: "2 of 3 ranks wait for rank 1, since 00:30:00 UTC; busy: 1; blocked: 2; polling: 0"},
 		"all wait for one, for a moment":              {hosts: []records.Record{host(quiet, agentapi.Polling, agentapi.Busy)}},

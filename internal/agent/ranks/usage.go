@@ -124,7 +124,7 @@ func openDevices(folder string) (hasDevice bool, gpus []int) {
 	return hasDevice, gpus
 }
 
-// useOf returns what GPUs of NVIDIA, given by their numbers, have done lately; nil if that is not known of each. busy are the shares of time, in
+// useOf returns what GPUs of NVIDIA, given by their numbers, have done lately; nil if that is unknown of one. busy are the shares of time, in
 // thousandths, in which GPUs computed.
 func useOf(gpus []int, busy map[int]int64) *progress.GPUUse {
 	if len(gpus) == 0 {
