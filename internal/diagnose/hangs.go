@@ -514,19 +514,8 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 			code, figures["thread"], figures["rankWho"] = codes.RankGone, "yes", threadName(lines)
 			figures["message"] = fmt.Sprintf("%s idle since %s", idle[1], idle[2])
 		}
-	} else if few := waitForFew.FindStringSubmatch(text); few != nil {
+	} else if addStragglers(text, figures) {
 		code = codes.Straggler
-		figures["ranksNow"], figures["rankWho"], figures["rank"], figures["since"], figures["message"] = few[1], few[2], few[3], few[5], few[6]
-		if few[4] != "" {
-			is := " is slower: "
-			if strings.HasPrefix(few[2], "ranks") {
-				is = " are slower: "
-			}
-			figures["slower"] = phrase.Capital(few[2]) + is + few[4] + "."
-		}
-	} else if idle := gpuIdle.FindStringSubmatch(text); idle != nil {
-		code = codes.Straggler
-		figures["gpuText"], figures["rankWho"], figures["rank"], figures["since"], figures["message"] = phrase.Capital(idle[1]), idle[2], idle[3], idle[4], idle[5]
 	} else if over := mpiOver.FindStringSubmatch(text); over != nil {
 		code, figures["since"], figures["program"] = codes.RanksIdle, over[3], over[1]
 		figures["afterMPI"], figures["codeText"] = "yes", ""
@@ -540,6 +529,27 @@ func stallFigures(text string, lines []string) (code codes.Code, figures map[str
 		return "", nil
 	}
 	return code, figures
+}
+
+// addStragglers adds to the figures which ranks the others wait for, by what an agent wrote; false if it wrote nothing of them.
+func addStragglers(text string, figures map[string]string) bool {
+	if idle := gpuIdle.FindStringSubmatch(text); idle != nil {
+		figures["gpuText"], figures["rankWho"], figures["rank"], figures["since"], figures["message"] = phrase.Capital(idle[1]), idle[2], idle[3], idle[4], idle[5]
+		return true
+	}
+	few := waitForFew.FindStringSubmatch(text)
+	if few == nil {
+		return false
+	}
+	figures["ranksNow"], figures["rankWho"], figures["rank"], figures["since"], figures["message"] = few[1], few[2], few[3], few[5], few[6]
+	if few[4] != "" {
+		is := " is slower: "
+		if strings.HasPrefix(few[2], "ranks") {
+			is = " are slower: "
+		}
+		figures["slower"] = phrase.Capital(few[2]) + is + few[4] + "."
+	}
+	return true
 }
 
 // threadFailed reports whether a thread of the program has failed whose rank goes on: its exception is the first error of the log, or a rank waits at a line
