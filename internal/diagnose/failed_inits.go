@@ -48,8 +48,8 @@ func (p *input) initWords(pod facts.Pod, name string, figures map[string]string)
 	at := fmt.Sprintf(".spec.initContainers[%d]", index)
 	for _, r := range entry.Remedies {
 		r.Action = mainContainer.ReplaceAllLiteralString(r.Action, at)
-		if strings.HasPrefix(r.Action, "{launcherTemplate}") {
-			r.Action = "{programTemplate}" + strings.TrimPrefix(r.Action, "{launcherTemplate}")
+		if rest, isLaunchers := strings.CutPrefix(r.Action, "{launcherTemplate}"); isLaunchers {
+			r.Action = "{programTemplate}" + rest
 		}
 		for ranks, init := range wordsOfInit {
 			r.Text = strings.ReplaceAll(r.Text, ranks, init)

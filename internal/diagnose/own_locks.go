@@ -44,26 +44,22 @@ func (at place) ownLock() (lock, caller, called string) {
 	if inner == nil {
 		return "", "", ""
 	}
-	class, _ := cutLast(inner[1])
+	class := classOf(inner[1])
 	for _, call := range at.calls[1:] {
 		outer := stackCall.FindStringSubmatch(call)
 		if outer == nil || outer[1] == wholeModule {
 			continue
 		}
-		of, _ := cutLast(outer[1])
 		isSame := outer[1] == inner[1] && outer[2] == inner[2]
-		if isSame || class != "" && of == class && strings.HasPrefix(lock, "self.") {
+		if isSame || class != "" && classOf(outer[1]) == class && strings.HasPrefix(lock, "self.") {
 			return lock, outer[1], inner[1]
 		}
 	}
 	return "", "", ""
 }
 
-// cutLast divides a name at its last dot.
-func cutLast(name string) (before, after string) {
-	at := strings.LastIndex(name, ".")
-	return name[:max(at, 0)], name[at+1:]
-}
+// classOf returns the class in the full name of a method; "" if the name has none.
+func classOf(name string) string { return name[:max(strings.LastIndex(name, "."), 0)] }
 
 // nameOwnLock adds the lock to the figures that each of the ranks which wait for one of their own threads may hold itself, and reports whether all may.
 func nameOwnLock(all []place, figures map[string]string) bool {
