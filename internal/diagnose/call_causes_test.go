@@ -82,6 +82,7 @@ func TestCallsOfPrograms(t *testing.T) {
 		"a variable of the job":     {raised(`client = connect(os.environ["TRACKER"])`, refused), withEnv("TRACKER", "localhost:5000"), "Nothing listens at localhost:5000", "env: TRACKER=NAME", ""},
 		"a variable of the program": {inlined("2", refused), program(`host = "127.0.0.1"`, "s.connect((host, port))"), "Nothing listens at 127.0.0.1 in this pod", "", ""},
 		"an argument":               {raised("client = connect(args.redis)", refused), command("mpirun", "python3", "/code/search.py", "--redis", "localhost:6379"), "Nothing listens at localhost:6379", "", ""},
+		"an address to listen":      {raised("client = connect(args.redis)", refused), command("mpirun", "python3", "/code/search.py", "--metrics-address", "localhost:9090"), "Check that a program listens at this address", "", "Nothing listens"},
 		"IPv6":                      {raised(`s.connect(("::1", 9092))`, refused), none, "Nothing listens at ::1:9092 in this pod", "", ""},
 		"a port of ranks":           {raised(`s.connect(("localhost", 29500))`, refused), none, "Nothing listens at localhost:29500 in this pod: localhost is the pod itself, not the machine of another program. Use the name of the Service of the server that", "", ""},
 		"another host":              {raised(`s.connect(("redis", 6379))`, refused), none, "Check that a program listens at redis:6379", "", "Nothing listens"},

@@ -22,6 +22,8 @@ var (
 	// ofEnvironment is a variable of the environment in a line of a program, and bareName a variable of its own as an argument.
 	ofEnvironment = regexp.MustCompile(`\b(?:environ(?:\.get\(|\[)|getenv\()\s*["'](\w+)["']`)
 	bareName      = regexp.MustCompile(`[(,=]\s*([A-Za-z_]\w*)\s*[,)]`)
+	// listens is an option or a variable with an address at which the program itself listens, by its name.
+	listens = regexp.MustCompile(`(?i)[\w-]*(?:listen|bind|metric|serve|export)[\w-]*[\s=]+\S+`)
 	// ownServer is a server that a command starts itself.
 	ownServer = regexp.MustCompile(`\b(?:redis-server|postgres|pg_ctl|mysqld|mongod|mlflow (?:server|ui)|http\.server|uvicorn|gunicorn|etcd|minio server|dask[ -]scheduler|ray start)\b`)
 )
@@ -90,10 +92,10 @@ func (p *input) localTarget(figures map[string]string) string {
 	var all []string
 	for _, main := range first(p.Template(p.programRole(figures)).Containers) {
 		for _, variable := range main.Env {
-			all = append(all, localAddressesIn(variable.Value)...)
+			all = append(all, localAddressesIn(listens.ReplaceAllString(variable.Name+"="+variable.Value, ""))...)
 		}
 	}
-	all = append(all, localAddressesIn(p.LauncherCommand())...)
+	all = append(all, localAddressesIn(listens.ReplaceAllString(p.LauncherCommand(), ""))...)
 	slices.Sort(all)
 	if all = slices.Compact(all); len(all) == 1 {
 		return all[0]
