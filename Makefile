@@ -204,6 +204,7 @@ test: ## Run linters, unit tests and a quarter of the end-to-end tests (SHARE= r
 unit: $(BIN)/cluster $(BIN)/promtool $(BIN)/versitygw ## Test the packages; those that need an API server or an S3 server get a real one.
 	@assets="$$(cluster binaries)"; for module in $(MODULES); do echo "== go test $$module"; \
 	  (cd $$module && S3_SERVER=$(BIN)/versitygw KUBEBUILDER_ASSETS="$$assets" go test -vet=off -timeout 20m $$(go list ./... | grep -v /test/e2e)); done
+	@echo "== go test ./test/e2e, without a cluster"; KUBECONFIG= go test -vet=off ./test/e2e
 
 # What needs no node: the whole of that version is compiled by make e2e KUBERNETES=1.29.
 .PHONY: oldest

@@ -18,6 +18,41 @@ var inEveryShare = []string{
 	"TestTrainJobReport", "TestTrainJobFails", "TestTrainJobSuspendAndResume",
 }
 
+// needNoCluster are the tests of what the other tests are made of. make unit runs them.
+var needNoCluster = []string{
+	"TestFalseAlarmsAreFound", "TestLostFields", "TestMutantSeeds", "TestMutantsAreTheSame", "TestRemedyForms", "TestRemedyTable", "TestShares", "TestVersionTable",
+}
+
+// skipClusterTests has this process leave out the tests that need a cluster.
+func skipClusterTests() error {
+	tests, err := listTests()
+	if err != nil {
+		return err
+	}
+	for _, name := range needNoCluster {
+		if !slices.Contains(tests, name) {
+			return fmt.Errorf("needNoCluster has %s, and there is no such test", name)
+		}
+	}
+	return skip(slices.DeleteFunc(tests, func(name string) bool { return slices.Contains(needNoCluster, name) }))
+}
+
+// listTests returns the names of all tests.
+func listTests() ([]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	listed, err := exec.Command(self, "-test.list", "^Test").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the tests: %w", err)
+	}
+	return strings.Fields(string(listed)), nil
+}
+
+// skip has this process leave out tests.
+func skip(tests []string) error { return flag.Set("test.skip", "^("+strings.Join(tests, "|")+")$") }
+
 // share is a part of the tests, the number'th of so many. The zero share has all.
 type share struct{ number, of int }
 
@@ -69,17 +104,13 @@ func skipOthers() error {
 	if err != nil || s.of == 0 {
 		return err
 	}
-	self, err := os.Executable()
+	tests, err := listTests()
 	if err != nil {
 		return err
 	}
-	listed, err := exec.Command(self, "-test.list", "^Test").Output()
-	if err != nil {
-		return fmt.Errorf("list the tests: %w", err)
-	}
-	others := s.others(strings.Fields(string(listed)))
+	others := s.others(tests)
 	fmt.Printf("SHARE=%d/%d leaves out %d tests\n", s.number, s.of, len(others))
-	return flag.Set("test.skip", "^("+strings.Join(others, "|")+")$")
+	return skip(others)
 }
 
 // TestShares: the shares have each test once, and each has the ordinary life of jobs.
