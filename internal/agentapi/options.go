@@ -1,6 +1,9 @@
 package agentapi
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // LauncherOption is what is known of an option of MPI's launchers: of Open MPI (mpirun(1), prterun(1)) or Hydra (mpiexec -help).
 type LauncherOption struct {
@@ -9,6 +12,8 @@ type LauncherOption struct {
 	// Binds is set if it decides whether ranks are bound to cores, or to which, and Reduces if the launcher may use fewer slots than there are because
 	// of it, unless a number of ranks is given.
 	Binds, Reduces bool
+	// Sets is set if its values are a variable of the ranks: NAME=VALUE, or NAME and VALUE if it has two.
+	Sets bool
 }
 
 // launcherOptions are options of MPI's launchers, without the dashes.
@@ -21,8 +26,10 @@ func optionTable() map[string]LauncherOption {
 			table[name] = option
 		}
 	}
-	add(LauncherOption{Values: 2}, "mca gmca prtemca gprtemca pmixmca gpmixmca omca genv env")
-	add(LauncherOption{Values: 1}, "x n np c rank-by wdir wd timeout output-filename output display genvlist envlist iface launcher launcher-exec bootstrap bootstrap-exec launch-agent")
+	add(LauncherOption{Values: 2}, "mca gmca prtemca gprtemca pmixmca gpmixmca omca")
+	add(LauncherOption{Values: 2, Sets: true}, "genv env")
+	add(LauncherOption{Values: 1, Sets: true}, "x")
+	add(LauncherOption{Values: 1}, "n np c rank-by wdir wd timeout output-filename output display genvlist envlist iface launcher launcher-exec bootstrap bootstrap-exec launch-agent")
 	add(LauncherOption{Values: 1, Binds: true}, "bind-to binding rf cpu-set cpu-list cpus-per-proc cpus-per-rank slot-list rankfile")
 	add(LauncherOption{Values: 1, Reduces: true}, "map-by ppr npernode N npersocket ppn perhost host hosts H hostfile machinefile f")
 	add(LauncherOption{Reduces: true}, "pernode")
@@ -37,6 +44,17 @@ func OptionOf(name string) (option LauncherOption, known bool) {
 	return option, known
 }
 
+// VariableOptions returns the options that set a variable of the ranks, in the order of their names.
+func VariableOptions() (names []string) {
+	for name, option := range launcherOptions {
+		if option.Sets {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // ValuesOf returns how many of the words after an option, of which next is the first, are its values; of an unknown option at most one. A
 // variable of Hydra may be one word (-genv NAME=VALUE).
 func ValuesOf(option, next string) (values int, known bool) {
@@ -49,7 +67,7 @@ func ValuesOf(option, next string) (values int, known bool) {
 	switch {
 	case !known:
 		return 1, false
-	case (name == "genv" || name == "env") && strings.Contains(next, "="):
+	case of.Sets && strings.Contains(next, "="):
 		return 1, true
 	}
 	return of.Values, true

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
+	"opendatahub.io/mpijob/internal/agentapi"
 	"opendatahub.io/mpijob/internal/codes"
 	"opendatahub.io/mpijob/internal/mpi"
 	"opendatahub.io/mpijob/internal/phrase"
@@ -65,7 +66,7 @@ func (p *input) ownSetting(entry codes.Entry, figures map[string]string) (codes.
 func (p *input) settingInCommand(entry codes.Entry, figures map[string]string, settings []string) (codes.Entry, []string) {
 	command := p.LauncherCommand()
 	for _, name := range settings {
-		found := regexp.MustCompile(`(?:-g?env\s+` + name + `\s+|(?:^|[\s;&])(?:-x\s+|export\s+|--env[=\s])?` + name + `=)['"]?([^\s'";&]+)`).FindStringSubmatch(command)
+		found := settingPattern(name).FindStringSubmatch(command)
 		if found == nil {
 			continue
 		}
@@ -75,6 +76,19 @@ func (p *input) settingInCommand(entry codes.Entry, figures map[string]string, s
 		return entry, []string{fmt.Sprintf("The launcher's command sets %s.", figures["ownVariable"])}
 	}
 	return entry, nil
+}
+
+// settingPattern matches what gives a variable to the ranks in a launcher's command, with its value: an option of MPI's launcher, or a shell.
+func settingPattern(name string) *regexp.Regexp {
+	forms := []string{`(?:export\s+)?` + name + `=`}
+	for _, option := range agentapi.VariableOptions() {
+		between := `=`
+		if of, _ := agentapi.OptionOf(option); of.Values > 1 {
+			between = `(?:=|\s+)`
+		}
+		forms = append(forms, `--?`+option+`[\s=]\s*['"]?`+name+between)
+	}
+	return regexp.MustCompile(`(?:^|[\s;&])(?:` + strings.Join(forms, `|`) + `)['"]?([^\s'";&]+)`)
 }
 
 // settingsOf returns the variables of the job's own that can cause a problem, those first that can do so with their values: a selection of Open

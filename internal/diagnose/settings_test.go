@@ -56,6 +56,12 @@ func TestSettingInCommand(t *testing.T) {
 		"mpirun -n 2 -env UCX_TLS rc pi":               "rc",
 		"export UCX_TLS=rc; mpirun -n 2 pi":            "rc",
 		"UCX_TLS='rc,sm' mpirun -n 2 pi":               "rc,sm",
+		"mpirun -x 'UCX_TLS=rc' -n 2 pi":               "rc",
+		"mpirun -genv UCX_TLS=rc -n 2 pi":              "rc",
+		"mpirun --env UCX_TLS rc -n 2 pi":              "rc",
+		"env UCX_TLS=rc mpirun -n 2 pi":                "rc",
+		"mpirun -genv MY_UCX_TLS rc -n 2 pi":           "",
+		"mpirun -genvlist UCX_TLS,A -n 2 pi":           "",
 		"mpirun -x UCX_TLS -n 2 pi":                    "",
 		"mpirun -x MY_UCX_TLS=rc -n 2 pi --UCX_TLS=rc": "",
 	} {
