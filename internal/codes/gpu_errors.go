@@ -20,7 +20,7 @@ var gpuErrors = []OwnError{
 		},
 	},
 	{
-		Name: "broken GPU", Matches: regexp.MustCompile(`uncorrectable ECC error|Error 802: |system not yet initialized|Driver/library version mismatch|GPU is lost|fallen off the bus`),
+		Name: "broken GPU", Matches: regexp.MustCompile(`uncorrectable ECC error|cudaErrorECCUncorrectable|Error 802: |system not yet initialized|Driver/library version mismatch|GPU is lost|fallen off the bus|Unable to determine the device handle|GPU requires reset|NVRM: Xid`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "The GPU or its driver on {onNode|the node of this rank} does not work. Report the node to the cluster administrator."},
 			{Text: "Until it is repaired, start the job on other nodes, by an affinity of its pods.", Action: "{programTemplate}.spec.affinity.nodeAffinity: kubernetes.io/hostname NotIn [{node|NODE}]"},

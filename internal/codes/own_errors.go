@@ -32,7 +32,7 @@ const (
 )
 
 // OwnErrors are the kinds of errors of programs. The first that matches is the most specific.
-var OwnErrors = slices.Concat(callErrors, inputErrors, valueErrors, exactErrors, mpiErrors, frameworkErrors, gpuErrors, softwareErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, programErrors, pythonErrors, exceptionErrors, otherKey, failedChecks)
+var OwnErrors = slices.Concat(callErrors, inputErrors, valueErrors, exactErrors, mpiErrors, frameworkErrors, gpuErrors, gpuMessages, softwareErrors, serviceErrors, systemErrors, environmentErrors, ownErrors, programErrors, pythonErrors, exceptionErrors, otherKey, failedChecks)
 
 // ownErrors are those of any program.
 var ownErrors = []OwnError{

@@ -328,6 +328,7 @@ func TestOwnErrors(t *testing.T) {
 	maps.Copy(cases, exceptionCases)
 	maps.Copy(cases, inputCases)
 	maps.Copy(cases, callCases)
+	maps.Copy(cases, gpuCases)
 	for log, want := range cases {
 		tried[want.kind] = true
 		found := failed(1, log).findings()

@@ -112,6 +112,9 @@ var wayToWorkers = []Symptom{
 	{Code: codes.ShortHostNames, Text: "SSH was not successful"},
 }
 
+// torchMemory is what PyTorch reports of a GPU whose memory is full.
+var torchMemory = regexp.MustCompile(`(?:CUDA|HIP|XPU) out of memory(?:.*?Tried to allocate (?P<size>[\d.]+ [KMGT]iB))?(?:.*?(?:capacity of (?P<total>[\d.]+ [KMGT]iB)|; (?P<total2>[\d.]+ [KMGT]iB) total capacity))?`)
+
 // program are the texts of the program itself: of the loader, Python, CUDA, NCCL, and of the shell.
 var program = []Symptom{
 	{Code: codes.LibraryMissing, Text: "loading shared libraries", Pattern: regexp.MustCompile(`loading shared libraries: (?P<library>[^\s:]+)`)},
@@ -133,9 +136,14 @@ var program = []Symptom{
 	{Code: codes.NoGPUVisible, As: &codes.NCCLWithoutGPU, Text: "ProcessGroupNCCL is only supported with GPUs, no GPUs found"},
 	{Code: codes.MoreSlotsThanGPUs, Text: "Duplicate GPU detected"},
 	{Code: codes.MoreSlotsThanGPUs, Text: "invalid device ordinal"},
-	{Code: codes.GPUOutOfMemory, Text: "CUDA out of memory", Pattern: regexp.MustCompile(`CUDA out of memory(?:.*?Tried to allocate (?P<size>[\d.]+ [KMGT]iB))?(?:.*?(?:capacity of (?P<total>[\d.]+ [KMGT]iB)|; (?P<total2>[\d.]+ [KMGT]iB) total capacity))?`)},
+	{Code: codes.GPUOutOfMemory, Text: "CUDA out of memory", Pattern: torchMemory},
 	{Code: codes.GPUOutOfMemory, Text: "CUDA_ERROR_OUT_OF_MEMORY"},
-	{Code: codes.GPUOutOfMemory, Text: "HIP out of memory"},
+	{Code: codes.GPUOutOfMemory, Text: "HIP out of memory", Pattern: torchMemory},
+	{Code: codes.GPUOutOfMemory, Text: "XPU out of memory", Pattern: torchMemory},
+	{Code: codes.GPUOutOfMemory, Text: "cudaErrorMemoryAllocation"},
+	{Code: codes.GPUOutOfMemory, Text: "cuMemAlloc returned error 2"},
+	{Code: codes.GPUOutOfMemory, Text: "out_of_memory: CUDA error"},
+	{Code: codes.GPUOutOfMemory, Text: "cupy.cuda.memory.OutOfMemoryError", Pattern: regexp.MustCompile(`Out of memory allocating (?P<size>[\d,]+ bytes)`)},
 	{Code: codes.GPUOutOfMemory, Text: "CUDA error: out of memory"},
 	{Code: codes.GPUOutOfMemory, Text: "CUBLAS_STATUS_ALLOC_FAILED"},
 	{Code: codes.GPUOutOfMemory, Text: "Cuda failure ", Pattern: regexp.MustCompile(`Cuda failure (?:\d+ )?'out of memory'`)},

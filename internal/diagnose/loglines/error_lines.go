@@ -253,6 +253,13 @@ var errorLines = []errorLine{
 	plainError,
 	{text: ": error: ", pattern: regexp.MustCompile(`^(?P<error>[\w./-]+: error: .+)$`)},
 	{text: "NVML", pattern: regexp.MustCompile(`^(?P<error>Failed to initialize NVML: .+)$`)},
+	// CUDA's samples and what follows them, NVIDIA's compilers for OpenACC, ROCm, nvidia-smi and the kernel's driver.
+	{text: "CUDA error", pattern: regexp.MustCompile(`^(?P<error>CUDA error(?: at \S+:\d+|:) .+)$`)},
+	{text: "GPUassert: ", pattern: regexp.MustCompile(`^(?P<error>GPUassert: .+)$`)},
+	{text: "call to cu", pattern: regexp.MustCompile(`^(?P<error>call to cu\w+ returned error \d+.*)$`)},
+	{text: "Memory access fault by GPU", pattern: regexp.MustCompile(`^(?P<error>Memory access fault by GPU .+)$`)},
+	{text: "Unable to determine the device handle", pattern: regexp.MustCompile(`^(?P<error>Unable to determine the device handle for .+)$`)},
+	{text: "NVRM: Xid", pattern: regexp.MustCompile(`(?P<error>NVRM: Xid .+)$`)},
 	// mkdir and others, after which scripts often continue, and taskset.
 	{text: "File exists", pattern: regexp.MustCompile(`^(?P<error>.*\S: File exists)$`), passing: true},
 	{text: "taskset: ", pattern: regexp.MustCompile(`^(?P<error>taskset: .*affinity: .+)$`)},
