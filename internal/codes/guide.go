@@ -161,7 +161,7 @@ var meanings = map[Code]string{
 	Straggler:              "Most ranks wait for one that computes: it has more work than the others, is slower, or is in an endless loop.",
 	RanksWaiting:           "All ranks wait: none computes or transfers data. The job is probably stuck.",
 	MPINotAwaited:          "The launcher's command ended with 0 while MPI was still running in the background, and the pod ended with it.",
-	ResultsNotKept:         "The job succeeded, but the program reports to have written results on no volume, so that they are deleted with the pod.",
+	ResultsNotKept:         "The job succeeded, but by the paths that the program prints, its results are on no volume that stays, so that they are deleted with the pod.",
 	WorkersIdle:            "The job succeeded, but no rank ran on some of its workers.",
 	CPUThrottled:           "The CPU limit of the workers slows the ranks down: the kernel stopped them for a considerable part of the time.",
 	RanksShareCores:        "Ranks of several pods on a node are bound to the same cores, although they could use others.",

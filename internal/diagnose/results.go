@@ -20,6 +20,8 @@ var (
 	reportsWrite = regexp.MustCompile(`(?i)\b(?:saved?|saving|wrote|written|writing|stored|dumped|exported|checkpoint(?:ed|ing))\b`)
 	reportsRead  = regexp.MustCompile(`(?i)(?:^|[^\w/.-])(?:re)?(?:load|read|restor|resum|import|open|found|using|from)\w*`)
 	resultFile   = regexp.MustCompile(`(?:^|[\s"'(=:])(/[\w.+@%=-]+(?:/[\w.+@%=-]+)*(?:\.(?:pt|pth|ckpt|safetensors|onnx|h5|hdf5|npy|npz|pkl|joblib|parquet|csv|model|bin|keras|vtu|vtk)|/saved_model|/checkpoint[-_]?\d*))(?:$|[\s"'),;:.])`)
+	// relativeResult is such a file in the working directory, which images set.
+	relativeResult = regexp.MustCompile(`(?:^|[\s"'(=])((?:\.{1,2}/)*[\w@%+-][\w.+@%-]*(?:/[\w.+@%-]+)*\.(?:pt|pth|ckpt|safetensors|onnx|h5|hdf5|npy|npz|pkl|joblib|parquet|csv|bin|keras|vtu|vtk))(?:$|[\s"'),;:.])`)
 	// notResult are files that programs write for themselves.
 	notResult = regexp.MustCompile(`/(?:\.?cache|__pycache__|ompi[.-]|torch_extensions|matplotlib)|^/(?:proc|sys|dev/null)`)
 	// copiesResult is what copies results out of a pod: object stores, experiment trackers, and copies to other folders or machines.
@@ -30,7 +32,7 @@ var (
 const mostResults = 3
 
 // resultsNotKept reports files that a job which succeeded has reported to write where nothing keeps them when its pods are deleted: on no volume, or
-// on an emptyDir. What else it wrote is unknown.
+// on one that is deleted with the pod. What else it wrote is unknown.
 func resultsNotKept(p *input) []Finding {
 	launcher := p.Launcher()
 	if launcher == nil || copiesResult.MatchString(p.LauncherCommand()) || slices.ContainsFunc(launcher.Log.Lines, copiesResult.MatchString) {
@@ -42,11 +44,14 @@ func resultsNotKept(p *input) []Finding {
 	for _, line := range launcher.Log.Lines {
 		file, rank := writtenResult(line)
 		role := p.roleOfRank(rank)
-		if file == "" || slices.Contains(files, file) || p.isKept(p.Template(role), file) {
+		if file == "" || slices.Contains(files, file) || isKept(p.Template(role), file) {
 			continue
 		}
 		if files = append(files, file); len(files) == 1 {
-			figures["folder"], figures["programTemplate"], figures["rank"] = path.Dir(file), p.field(role), rank
+			figures["programTemplate"], figures["rank"] = p.field(role), rank
+			if path.IsAbs(file) {
+				figures["folder"] = path.Dir(file)
+			}
 			if host := p.HostOfText(rank); host != nil {
 				pods = []facts.Pod{*host}
 			}
@@ -74,6 +79,9 @@ func writtenResult(line string) (file, rank string) {
 	}
 	at := resultFile.FindStringSubmatchIndex(line)
 	if at == nil {
+		at = relativeResult.FindStringSubmatchIndex(line)
+	}
+	if at == nil {
 		return "", rank
 	}
 	before, file, after := line[:at[2]], line[at[2]:at[3]], line[at[3]:]
@@ -84,11 +92,21 @@ func writtenResult(line string) (file, rank string) {
 }
 
 // isKept reports whether a file is on a volume that stays when the pod is deleted. What a program writes to a folder that the image or a path of
-// the node gives is not judged.
-func (p *input) isKept(spec corev1.PodSpec, file string) bool {
-	name := facts.VolumeOf(spec, file)
-	if name == "" {
-		return false
+// the node gives is not judged. A relative path is in a folder that is unknown, and may be on any of the volumes.
+func isKept(spec corev1.PodSpec, file string) bool {
+	if len(spec.Containers) == 0 {
+		return true
 	}
-	return !slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool { return v.Name == name && v.EmptyDir != nil })
+	if path.IsAbs(file) {
+		name := facts.VolumeOf(spec, file)
+		return name != "" && !isDeletedWithPod(spec, name)
+	}
+	return slices.ContainsFunc(spec.Containers[0].VolumeMounts, func(mount corev1.VolumeMount) bool { return !isDeletedWithPod(spec, mount.Name) })
+}
+
+// isDeletedWithPod reports whether what a program writes to a volume is deleted with the pod.
+func isDeletedWithPod(spec corev1.PodSpec, name string) bool {
+	return slices.ContainsFunc(spec.Volumes, func(v corev1.Volume) bool {
+		return v.Name == name && (v.EmptyDir != nil || v.Ephemeral != nil || v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil || v.Image != nil)
+	})
 }
