@@ -178,3 +178,18 @@ func TestLogEndsOfVerbosePods(t *testing.T) {
 	}
 	t.Logf("%d lines in %d bytes", kept.Lines, kept.Size)
 }
+
+// TestTimeOfProgress: the time of training progress is when its line was written. Lines that follow do not count.
+func TestTimeOfProgress(t *testing.T) {
+	job := mpitest.Job(1)
+	pod := mpitest.LauncherPod(job, 0, corev1.PodRunning)
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: job.Launcher.Template.Spec.Containers[0].Name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	gatherer := logServer(t, map[string]string{pod.Name: stampedLines("start", "epoch=1 loss=0.5", "epoch=2 loss=0.4", "saved", "waits")})
+	evidence := gatherer.Listen(t.Context(), job, jobstate.Observed{LauncherPods: []*corev1.Pod{pod}})
+	if got, want := evidence.Training.At.Time, time.Date(2026, 11, 21, 10, 0, 2, 500_000_000, time.UTC); evidence.Training.Epoch != "2" || !got.Equal(want) {
+		t.Errorf("%+v, want %s", evidence.Training, want)
+	}
+	if got, want := evidence.Logs[pod.Name].LastAt, time.Date(2026, 11, 21, 10, 0, 4, 500_000_000, time.UTC); !got.Equal(want) {
+		t.Errorf("the last line is of %s, want %s", got, want)
+	}
+}

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -27,13 +28,13 @@ type logLimit struct{ lines, bytes int64 }
 // readLogs reads the ends of the relevant logs in parallel, and the training progress and figures that they contain.
 func (g *Gatherer) readLogs(ctx context.Context, job mpi.Job, seen jobstate.Observed, most logLimit) (map[string]jobstate.Log, v1alpha1.Training, []curves.Line) {
 	read := map[string]jobstate.Log{}
-	var lines []curves.Line
+	var printed figures
 	speaker := outputPod(job, seen)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	for _, source := range sources(job, seen) {
 		if speaker != nil && source.pod.Name == speaker.Name {
-			source.figures = &lines
+			source.figures = &printed
 		}
 		all.Go(func() {
 			log, err := g.readLog(ctx, job.Namespace, source, most)
@@ -49,11 +50,18 @@ func (g *Gatherer) readLogs(ctx context.Context, job mpi.Job, seen jobstate.Obse
 	if speaker != nil {
 		log := read[speaker.Name]
 		if training, told := logs.LastTraining(log.Lines); told {
-			training.At = metav1.NewTime(log.LastAt)
-			return read, training, lines
+			training.At = metav1.NewTime(cmp.Or(printed.progressAt, log.LastAt))
+			return read, training, printed.lines
 		}
 	}
-	return read, v1alpha1.Training{}, lines
+	return read, v1alpha1.Training{}, printed.lines
+}
+
+// figures are what a program has printed of its progress.
+type figures struct {
+	lines []curves.Line
+	// progressAt is when the last line with progress was written, zero if that is unknown.
+	progressAt time.Time
 }
 
 // outputPod returns the pod with the program's output: that of the launcher's latest attempt, or of rank 0 if the job
@@ -76,8 +84,8 @@ type source struct {
 	previous bool
 	// message is the termination message of the run.
 	message string
-	// figures is set to the lines with figures, unless it is nil.
-	figures *[]curves.Line
+	// figures is set to those in the log, unless it is nil.
+	figures *figures
 }
 
 // sources returns the logs to read: first that of the launcher's latest failed attempt, or of its latest, then those
@@ -238,7 +246,8 @@ func (g *Gatherer) readLog(ctx context.Context, namespace string, s source, most
 	if err == nil {
 		end, isWhole := readEnd(stream, most.bytes)
 		if s.figures != nil {
-			*s.figures = logs.Points(string(end))
+			log := string(end)
+			*s.figures = figures{lines: logs.Points(log), progressAt: logs.ProgressAt(log, jobstate.MaxLogLines)}
 		}
 		text, first, last = stripTimes(end)
 		if int64(bytes.Count(end, []byte("\n"))) >= most.lines || !isWhole {

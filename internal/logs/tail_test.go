@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -110,5 +111,34 @@ func TestLastTrainingKeepsTheLastOfEach(t *testing.T) {
 	got, found := logs.LastTraining(append(lines, "eval accuracy=0.8"))
 	if want := (v1alpha1.Training{Epoch: "4", Loss: "0.5", Accuracy: "0.8"}); !found || got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestProgressAt: the time of progress is that of its line, and not that of what was printed afterwards.
+func TestProgressAt(t *testing.T) {
+	at := func(second int) string { return fmt.Sprintf("2026-11-21T10:00:%02d.5Z ", second) }
+	for name, test := range map[string]struct {
+		log  string
+		most int
+		want int
+	}{
+		"the last line":             {at(1) + "epoch=1 loss=0.5\n" + at(2) + "epoch=2 loss=0.4\n", 10, 2},
+		"before others":             {at(1) + "epoch=1 loss=0.5\n" + at(2) + "saved\n" + at(3) + "\n", 10, 1},
+		"before an agent's line":    {at(1) + "epoch=1 loss=0.5\n" + at(2) + "mpi-agent: no progress: 2 of 2 ranks wait\n", 10, 1},
+		"before lines of ranks":     {at(1) + "[1,0]<stdout>: epoch=1 loss=0.5\n" + at(2) + "[1,1]<stdout>: epoch=1 loss=0.5\n", 10, 1},
+		"in color":                  {at(1) + "\x1b[32mloss=0.5\x1b[0m\r\n" + at(2) + "\x1b[32mdone\x1b[0m\n", 10, 1},
+		"before more lines":         {at(1) + "epoch=1 loss=0.5\n" + at(2) + "a\n" + at(3) + "b\n", 2, 0},
+		"none":                      {at(1) + "a\n\n" + at(2) + "b\n", 10, 0},
+		"of an unknown time":        {at(1) + "loss=0.5\n? loss=0.4\n", 10, 0},
+		"a line without its end":    {at(1) + "loss=0.5", 10, 1},
+		"nothing but ends of lines": {"\n\n\n", 10, 0},
+	} {
+		want := time.Time{}
+		if test.want > 0 {
+			want = time.Date(2026, 11, 21, 10, 0, test.want, 500_000_000, time.UTC)
+		}
+		if got := logs.ProgressAt(test.log, test.most); !got.Equal(want) {
+			t.Errorf("%s: %s", name, got)
+		}
 	}
 }

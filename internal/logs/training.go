@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"time"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 )
@@ -67,6 +68,21 @@ func LastTraining(lines []string) (v1alpha1.Training, bool) {
 		}
 	}
 	return last, last != v1alpha1.Training{}
+}
+
+// ProgressAt returns when the last line with progress was written of the last lines of a log, each of which has the time that the kubelet puts
+// before it. It returns zero if none has progress, or its time is unknown.
+func ProgressAt(log string, most int) time.Time {
+	for log = strings.TrimRight(log, "\r\n"); log != "" && most > 0; most-- {
+		start := strings.LastIndexByte(log, '\n') + 1
+		stamp, text, _ := strings.Cut(log[start:], " ")
+		if _, found := ParseTraining(Clean(text)); found {
+			at, _ := time.Parse(time.RFC3339Nano, stamp)
+			return at
+		}
+		log = log[:max(start-1, 0)]
+	}
+	return time.Time{}
 }
 
 // says reports whether there is more than an ambiguous number: a step counts only together with another figure, an epoch
