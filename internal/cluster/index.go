@@ -214,7 +214,8 @@ func trimReport(object any) (any, error) {
 }
 
 // trimPod drops the fields of a pod that are not read: the specification is nine tenths of the memory of cached pods. It
-// sets the phase that follows from the containers' statuses, so that a pod has ended when its containers have. What all containers
+// sets the phase that follows from the containers' statuses, so that a pod has ended when its containers have, and puts the status of the
+// main container first. What all containers
 // together hold of the node is left in the pod's Resources (podspec.Held).
 func trimPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
@@ -223,6 +224,7 @@ func trimPod(object any) (any, error) {
 	}
 	pod.ManagedFields, pod.Annotations = nil, nil
 	pod.Status.Phase = podstatus.EffectivePhase(pod)
+	putMainFirst(pod)
 	kept := corev1.PodSpec{NodeName: pod.Spec.NodeName, HostNetwork: pod.Spec.HostNetwork, Hostname: pod.Spec.Hostname}
 	if strings.HasSuffix(pod.Labels[mpi.LabelJobSetJob], "-initializer") {
 		kept = startOf(pod.Spec)
@@ -242,6 +244,19 @@ func trimPod(object any) (any, error) {
 	pod.Spec = kept
 	pod.Status.PodIPs, pod.Status.HostIPs, pod.Status.EphemeralContainerStatuses = nil, nil, nil
 	return pod, nil
+}
+
+// putMainFirst puts the status of a pod's first container first, which is the one that runs MPI. Kubelets sort them by name.
+func putMainFirst(pod *corev1.Pod) {
+	if len(pod.Spec.Containers) == 0 {
+		return
+	}
+	statuses, main := pod.Status.ContainerStatuses, pod.Spec.Containers[0].Name
+	if i := slices.IndexFunc(statuses, func(c corev1.ContainerStatus) bool { return c.Name == main }); i > 0 {
+		status := statuses[i]
+		copy(statuses[1:], statuses[:i])
+		statuses[0] = status
+	}
 }
 
 // requestsPool holds one copy of equal requests: the pods of a job request the same, and a list takes 600 bytes.

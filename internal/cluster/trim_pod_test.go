@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,26 @@ func TestCachedPods(t *testing.T) {
 	}
 	if len(spec.Containers) > 0 && len(spec.Containers[0].Env) > 0 {
 		t.Errorf("an initializer's environment is cached: %+v", spec.Containers[0].Env)
+	}
+}
+
+// TestCachedPodsHaveTheirMainContainerFirst: kubelets sort statuses by name, so that a sidecar may be the first.
+func TestCachedPodsHaveTheirMainContainerFirst(t *testing.T) {
+	t.Parallel()
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "mpi"}, {Name: "agent"}, {Name: "proxy"}, {Name: "logs"}}}}
+	for _, name := range []string{"agent", "logs", "mpi", "proxy"} {
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, corev1.ContainerStatus{Name: name})
+	}
+	// A cache may transform an object again.
+	for range 2 {
+		cluster.AsCached(logs.Masker{}, pod)
+		var names []string
+		for _, c := range pod.Status.ContainerStatuses {
+			names = append(names, c.Name)
+		}
+		if got := strings.Join(names, " "); got != "mpi agent logs proxy" {
+			t.Errorf("the statuses are those of %s", got)
+		}
 	}
 }
 

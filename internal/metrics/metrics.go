@@ -354,11 +354,11 @@ func codeOf(status v1alpha1.JobReportStatus) (string, bool) {
 func (m *Metrics) times(previous *v1alpha1.JobReport, next v1alpha1.JobReport) {
 	news := report.NewEntries(previous, next)
 	var began time.Time
-	ran := false
+	placed, ran := false, false
 	for _, entry := range next.Status.Timeline {
 		switch entry.Event {
 		case codes.Created, codes.Resumed:
-			began, ran = entry.Time.Time, false
+			began, placed, ran = entry.Time.Time, false, false
 			continue
 		case codes.PodsPlaced, string(v1alpha1.PhaseRunning):
 		default:
@@ -366,8 +366,12 @@ func (m *Metrics) times(previous *v1alpha1.JobReport, next v1alpha1.JobReport) {
 		}
 		isNew := slices.Contains(news, entry) && !began.IsZero()
 		switch took := entry.Time.Sub(began).Seconds(); {
-		case entry.Event == codes.PodsPlaced && isNew:
-			m.gangWait.Observe(took)
+		case entry.Event == codes.PodsPlaced:
+			// Later ones are those of a TrainJob that JobSet has started again.
+			if isNew && !placed {
+				m.gangWait.Observe(took)
+			}
+			placed = true
 		case entry.Event == string(v1alpha1.PhaseRunning):
 			// Later ones are that it runs again after the loss of a pod.
 			if isNew && !ran {

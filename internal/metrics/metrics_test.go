@@ -183,6 +183,35 @@ func TestARestartCountsNothingAgain(t *testing.T) {
 	golden(t, w.metrics, "restart")
 }
 
+// TestWaitOfATrainJobIsCountedOnce: that its pods are placed again, since JobSet has started it again, is no wait of hours.
+func TestWaitOfATrainJobIsCountedOnce(t *testing.T) {
+	w := newWorld()
+	train := job("train", func(j *mpi.Job) { j.Kind, j.External, j.Lifecycle.MaxRestarts = "TrainJob", true, 1 })
+	w.pass(0, train, jobstate.Observed{})
+	w.pass(10*time.Second, train, pods(train, corev1.PodRunning, w.clock.Now()))
+	again := pods(train, corev1.PodRunning, w.clock.Now().Add(time.Hour))
+	again.Restarts = 1
+	w.pass(2*time.Hour, train, again)
+	if got := len(slices.DeleteFunc(w.records[train.ReportName()].Status.Timeline, func(e v1alpha1.TimelineEntry) bool { return e.Event != codes.PodsPlaced })); got != 2 {
+		t.Fatalf("the pods are placed %d times", got)
+	}
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(w.metrics)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == "mpijob_gang_wait_seconds" {
+			if got := family.GetMetric()[0].GetHistogram(); got.GetSampleCount() != 1 || got.GetSampleSum() > 60 {
+				t.Errorf("%d waits of %g s", got.GetSampleCount(), got.GetSampleSum())
+			}
+			return
+		}
+	}
+	t.Error("there is no wait")
+}
+
 // TestHistoryIsNotCounted: jobs that had ended before there was an operator to see them.
 func TestHistoryIsNotCounted(t *testing.T) {
 	w := newWorld()

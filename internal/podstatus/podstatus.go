@@ -169,9 +169,18 @@ func NetworkedAt(pod *corev1.Pod) time.Time { return heldSince(pod, corev1.PodRe
 // InitializedAt returns when the init containers of a pod had ended, or zero if they have not.
 func InitializedAt(pod *corev1.Pod) time.Time { return heldSince(pod, corev1.PodInitialized) }
 
-// StartedAt returns when the first container of a pod started, or zero if it has not, or was restarted.
+// StartedAt returns when the main container of a pod started, or zero if it has not, or was restarted. Like LatestStart and FirstStart it
+// takes the first status for that of the main container, which caches put there (cluster.AsCached).
 func StartedAt(pod *corev1.Pod) time.Time {
 	if len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].RestartCount > 0 {
+		return time.Time{}
+	}
+	return LatestStart(pod)
+}
+
+// LatestStart returns when the main container of a pod started last, or zero if it has not, or waits for its next start.
+func LatestStart(pod *corev1.Pod) time.Time {
+	if len(pod.Status.ContainerStatuses) == 0 {
 		return time.Time{}
 	}
 	switch state := pod.Status.ContainerStatuses[0].State; {
@@ -183,17 +192,15 @@ func StartedAt(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// LatestStart returns when a container of a pod started last, or zero if none has, or one waits for its next start.
-func LatestStart(pod *corev1.Pod) time.Time {
-	for _, c := range pod.Status.ContainerStatuses {
-		switch {
-		case c.State.Running != nil:
-			return c.State.Running.StartedAt.Time
-		case c.State.Terminated != nil:
-			return c.State.Terminated.StartedAt.Time
+// FirstStart returns when the main container of a pod started first, or zero if it has not. A pod has the last two starts of a container:
+// of more, it returns the earlier one of these.
+func FirstStart(pod *corev1.Pod) time.Time {
+	if len(pod.Status.ContainerStatuses) > 0 {
+		if before := pod.Status.ContainerStatuses[0].LastTerminationState.Terminated; before != nil && !before.StartedAt.IsZero() {
+			return before.StartedAt.Time
 		}
 	}
-	return time.Time{}
+	return LatestStart(pod)
 }
 
 func heldSince(pod *corev1.Pod, kind corev1.PodConditionType) time.Time {

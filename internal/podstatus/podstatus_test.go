@@ -174,3 +174,34 @@ func TestTimesOfAStart(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstAndLatestStart: a container that was restarted started first before that, and one that waits for its next start is not one that
+// started. Those of other containers do not count.
+func TestFirstAndLatestStart(t *testing.T) {
+	t.Parallel()
+	after := func(seconds int) metav1.Time { return metav1.NewTime(since.Add(time.Duration(seconds) * time.Second)) }
+	running := func(seconds int) corev1.ContainerState {
+		return corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: after(seconds)}}
+	}
+	ended := func(seconds int) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: after(seconds)}}
+	}
+	waits := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	for name, test := range map[string]struct {
+		main          corev1.ContainerStatus
+		first, latest metav1.Time
+	}{
+		"not started":                 {main: corev1.ContainerStatus{State: waits}},
+		"started":                     {corev1.ContainerStatus{State: running(1)}, after(1), after(1)},
+		"ended":                       {corev1.ContainerStatus{State: ended(1)}, after(1), after(1)},
+		"restarted":                   {corev1.ContainerStatus{State: running(5), LastTerminationState: ended(1)}, after(1), after(5)},
+		"waits for its next start":    {corev1.ContainerStatus{State: waits, LastTerminationState: ended(1)}, after(1), metav1.Time{}},
+		"restarted after one unknown": {corev1.ContainerStatus{State: running(5), LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}, after(5), after(5)},
+	} {
+		p := pod(corev1.PodRunning)
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{test.main, {Name: "sidecar", State: running(3)}}
+		if first, latest := podstatus.FirstStart(p), podstatus.LatestStart(p); !first.Equal(test.first.Time) || !latest.Equal(test.latest.Time) {
+			t.Errorf("%s: it started first at %s and last at %s", name, first, latest)
+		}
+	}
+}

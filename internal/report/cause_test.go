@@ -281,6 +281,63 @@ func TestAttemptWhosePodsAreGone(t *testing.T) {
 	}
 }
 
+// TestStepsOfEachAttempt: what the pods of an attempt do stands behind its beginning. JobSet replaces all pods of a TrainJob, which start
+// anew; a batch Job only replaces the launcher of an MPIJob.
+func TestStepsOfEachAttempt(t *testing.T) {
+	const second = time.Second
+	summary := said(t, agentapi.Summary{Role: agentapi.RoleLauncher, Code: agentapi.RankFailed, ExitCode: new(int32(3)), ConnectSeconds: 1.25, InitSeconds: 0.5})
+	for name, test := range map[string]struct {
+		trainJob bool
+		want     string
+	}{
+		"TrainJob": {trainJob: true, want: "00:00 Created, 00:00 PodsStarting, 00:01 LauncherStarted, 00:02 ApplicationFailed, " +
+			"00:05 LauncherRestarted, 00:05 PodsStarting, 00:07 PodsPlaced, 00:09 WorkersReady, 00:09 LauncherStarted, 00:09 Running, 00:12 WorkersFound"},
+		"MPIJob": {want: "00:00 Created, 00:00 PodsStarting, 00:01 LauncherStarted, 00:02 ApplicationFailed, " +
+			"00:07 PodsPlaced, 00:09 WorkersReady, 00:09 LauncherRestarted, 00:09 Running, 00:12 WorkersFound"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &history{t: t, job: job(2, func(j *mpi.Job) { j.External, j.Lifecycle.MaxRestarts = test.trainJob, 1 })}
+			failed := pods(h.job, corev1.PodRunning, 0, since(second))
+			for _, worker := range failed.Workers {
+				worker.Pod.Status = corev1.PodStatus{Phase: corev1.PodPending}
+				worker.Pod.Spec.NodeName = ""
+			}
+			h.pass(second, failed, jobstate.Evidence{})
+			failed.LauncherPods[0] = mpitest.LauncherPod(h.job, 0, corev1.PodFailed, mpitest.Exited(3, "Error"))
+			failed.LauncherPods[0].Spec.NodeName, failed.LauncherPods[0].Status.ContainerStatuses[0].State.Terminated.Message = "node-0", summary
+			h.pass(2*second, failed, jobstate.Evidence{})
+
+			again := pods(h.job, corev1.PodRunning, 5*second, since(9*second))
+			if test.trainJob {
+				h.pass(3*second, jobstate.Observed{}, jobstate.Evidence{})
+				again.Restarts = 1
+			} else {
+				again.LauncherPods = []*corev1.Pod{failed.LauncherPods[0], mpitest.LauncherPod(h.job, 1, corev1.PodRunning, since(9*second))}
+				again.LauncherPods[1].Spec.NodeName = "node-0"
+			}
+			h.pass(9*second, again, jobstate.Evidence{})
+			for _, launch := range []agentapi.Launch{
+				{ConnectedAt: mpitest.Now.Add(second).UnixMilli(), ConnectSeconds: 1.25},
+				{ConnectedAt: mpitest.Now.Add(12 * second).UnixMilli(), ConnectSeconds: 2},
+			} {
+				if !test.trainJob && launch.ConnectSeconds < 2 {
+					continue
+				}
+				h.pass(13*second, again, jobstate.Evidence{Usage: &agentapi.Usage{Launch: &launch}})
+			}
+			if got := strings.Join(h.events(), ", "); got != test.want {
+				t.Errorf("the timeline is\n%s\nand not\n%s", got, test.want)
+			}
+			if h.last.Status.Startup == nil {
+				t.Fatal("nothing is known of its start")
+			}
+			if slices.ContainsFunc(h.last.Status.Startup.Steps, func(step v1alpha1.StartupStep) bool { return step.Name == v1alpha1.StepConnected }) {
+				t.Errorf("the start of the second attempt has the times of the first: %+v", h.last.Status.Startup)
+			}
+		})
+	}
+}
+
 // TestLinesOfALogThatIsGone: a leader that ended had read the log of a launcher whose pod is gone. Its lines are those of the
 // findings.
 func TestLinesOfALogThatIsGone(t *testing.T) {

@@ -276,7 +276,7 @@ func (m maker) times(status *v1alpha1.JobReportStatus) {
 		status.StartTime = at(m.began())
 	}
 	if status.RunningTime == nil && (m.outcome.Phase == v1alpha1.PhaseRunning || m.outcome.Phase == v1alpha1.PhaseSucceeded) {
-		status.RunningTime = at(m.ran())
+		status.RunningTime = at(m.firstRan())
 	}
 	if finish := m.outcome.Finish; finish != nil && status.CompletionTime == nil {
 		status.CompletionTime = at(times.Later(finish.At, status.StartTime.Time))
@@ -381,6 +381,24 @@ func (m maker) ran() (when time.Time) {
 	return times.Earlier(m.now, when)
 }
 
+// firstRan returns when the launcher and the existing workers first ran together, as far as their pods have it, or now if that is unknown.
+func (m maker) firstRan() time.Time {
+	var workers time.Time
+	for _, worker := range m.seen.Workers {
+		if worker.Index < int(m.job.Workers.Count) {
+			workers = times.Later(workers, podstatus.FirstStart(worker.Pod))
+		}
+	}
+	var launcher time.Time
+	for _, try := range m.seen.LauncherPods {
+		launcher = podstatus.FirstStart(try)
+		if ended := podstatus.EndedAt(try); !launcher.IsZero() && (ended.IsZero() || !ended.Before(workers)) {
+			break
+		}
+	}
+	return times.Earlier(m.now, times.Later(launcher, workers))
+}
+
 func (m maker) workers() v1alpha1.WorkersStatus {
 	tally := m.outcome.Workers
 	w := v1alpha1.WorkersStatus{Wanted: tally.Wanted, Ready: tally.Ready, Running: tally.Running, Succeeded: tally.Succeeded, Failed: tally.Failed}
@@ -483,13 +501,15 @@ func (m maker) startup(status v1alpha1.JobReportStatus) *v1alpha1.Startup {
 	if m.before.Startup == nil && !slices.ContainsFunc(status.PhaseTimes, func(t v1alpha1.PhaseTime) bool { return t.Phase == v1alpha1.PhaseSuspended }) {
 		created = status.StartTime.Time
 	}
-	return startup.Merge(m.before.Startup, startup.Measure(m.job, m.seen, m.evidence, m.launch(status.MPI), created))
+	return startup.Merge(m.before.Startup, startup.Measure(m.job, m.seen, m.evidence, m.launch(), created))
 }
 
-// launch returns how the latest run of the launcher began, as its agent reported at its end.
-func (m maker) launch(status v1alpha1.MPIStatus) startup.Launch {
-	launch := startup.Launch{ConnectMilliseconds: status.ConnectMilliseconds, InitMilliseconds: status.InitMilliseconds}
-	for summary := range m.launcherSummaries() {
+// launch returns how the run of the latest launcher began, as its agent reported at its end. An earlier launcher may be of an earlier start.
+func (m maker) launch() (launch startup.Launch) {
+	latest := m.seen
+	latest.LauncherPods = latest.LauncherPods[max(0, len(latest.LauncherPods)-1):]
+	for summary := range launcherSummaries(latest) {
+		launch.ConnectMilliseconds, launch.InitMilliseconds = milliseconds(summary.ConnectSeconds), milliseconds(summary.InitSeconds)
 		if summary.Started > 0 && summary.Sessions != nil {
 			launch.Started, launch.Connecting = time.UnixMilli(summary.Started), time.UnixMilli(summary.Sessions.First)
 		}

@@ -202,9 +202,15 @@ func (m maker) starting(t *timeline) {
 	if len(pods) == 0 {
 		return
 	}
-	var made time.Time
-	for _, pod := range staying(m.seen.CurrentPods(m.job.Workers.Count)) {
-		made = times.Earlier(pod.CreationTimestamp.Time, made)
+	made, tries := m.made(), staying(m.seen.LauncherPods)
+	if m.isStartedAgain() {
+		// The steps are those of a new attempt, which begins with them.
+		switch t.restarts = m.seen.Restarts; {
+		case len(tries) == 0:
+			return
+		case len(tries) == 1 && podstatus.Restarts(tries[0]) == 0:
+			m.restarts(t, made)
+		}
 	}
 	t.once(made, codes.PodsStarting, phrase.Count(len(pods), "pod")+" created.")
 	placed := 0
@@ -220,12 +226,33 @@ func (m maker) starting(t *timeline) {
 	if wanted > 0 && int(m.outcome.Workers.Ready) >= wanted {
 		t.once(m.latest(podstatus.ReadyAt), codes.WorkersReady, detail(codes.WorkersReady, map[string]string{"workers": all(wanted, "worker")}))
 	}
-	if tries := staying(m.seen.LauncherPods); len(tries) > 0 {
-		if latest := tries[len(tries)-1]; latest.Status.Phase != corev1.PodPending {
-			t.once(podstatus.LatestStart(latest), codes.LauncherStarted, detail(codes.LauncherStarted, map[string]string{"pod": latest.Name}))
+	if len(tries) > 0 {
+		if first := firstStarted(tries); first.Status.Phase != corev1.PodPending {
+			t.once(podstatus.FirstStart(first), codes.LauncherStarted, detail(codes.LauncherStarted, map[string]string{"pod": first.Name}))
+		}
+		m.restarts(t, podstatus.LatestStart(tries[len(tries)-1]))
+	}
+}
+
+// firstStarted returns the first of some pods that is known to have started, or the last if none is.
+func firstStarted(tries []*corev1.Pod) *corev1.Pod {
+	for _, try := range tries {
+		if !podstatus.FirstStart(try).IsZero() {
+			return try
 		}
 	}
-	m.restarts(t)
+	return tries[len(tries)-1]
+}
+
+// isStartedAgain reports whether JobSet has started all pods of a job with a launcher again.
+func (m maker) isStartedAgain() bool { return m.seen.Restarts > 0 && !m.job.Launcher.None }
+
+// made returns when the first of the current pods was created, zero if there is none.
+func (m maker) made() (first time.Time) {
+	for _, pod := range staying(m.seen.CurrentPods(m.job.Workers.Count)) {
+		first = times.Earlier(pod.CreationTimestamp.Time, first)
+	}
+	return first
 }
 
 // launched enters that the launcher of a running job found all workers, and that ranks run there, when its agent reports it. Programs
@@ -236,7 +263,7 @@ func (m maker) launched(t *timeline) {
 	}
 	launch := *m.evidence.Usage.Launch
 	enter := func(event codes.Code, at int64, seconds float64) {
-		if at <= 0 || seconds <= 0 || seconds >= maxLaunch.Seconds() {
+		if at <= 0 || seconds <= 0 || seconds >= maxLaunch.Seconds() || m.isStartedAgain() && time.UnixMilli(at).Before(m.made()) {
 			return
 		}
 		took := time.Duration(seconds * float64(time.Second)).Round(time.Millisecond)
@@ -334,8 +361,8 @@ func (m maker) latest(timeOf func(*corev1.Pod) time.Time) (when time.Time) {
 	return when
 }
 
-// restarts enters that the launcher was started again, as a new pod or in the same one, and why the attempt before ended.
-func (m maker) restarts(t *timeline) {
+// restarts enters that the launcher was started again at a time, as a new pod or in the same one, and why the attempt before ended.
+func (m maker) restarts(t *timeline, when time.Time) {
 	seen := m.seen
 	seen.LauncherPods = staying(seen.LauncherPods)
 	attempts := jobstate.CountAttempts(m.job, seen)
@@ -352,7 +379,7 @@ func (m maker) restarts(t *timeline) {
 	if jobstate.IsForgiven(m.seen, attempts.Number-1) {
 		values["cause"] = strings.TrimSpace(values["cause"] + " It does not count as a retry, because Kubernetes removed a pod.")
 	}
-	t.enter(m.now, codes.LauncherRestarted, values)
+	t.enter(when, codes.LauncherRestarted, values)
 }
 
 // endOfAttempt returns why the launcher's previous attempt ended: as the findings have it, or if its pods are gone, the
@@ -415,6 +442,8 @@ func isSameTrouble(old, now v1alpha1.Finding) bool {
 type timeline struct {
 	entries []v1alpha1.TimelineEntry
 	now     time.Time
+	// restarts is how often all pods were started again: the job was last started with the attempt after as many.
+	restarts int32
 }
 
 // enter adds an event with the text of its code.
@@ -442,11 +471,12 @@ func (t *timeline) add(when time.Time, event, detail string) {
 
 // once enters an event unless it was entered since the job was last started or resumed.
 func (t *timeline) once(when time.Time, event, detail string) {
+	start := fmt.Sprintf("Attempt %d of ", t.restarts+1)
 	for _, entry := range slices.Backward(t.entries) {
 		if entry.Event == event {
 			return
 		}
-		if entry.Event == codes.Resumed {
+		if entry.Event == codes.Resumed || entry.Event == codes.LauncherRestarted && t.restarts > 0 && strings.HasPrefix(entry.Detail, start) {
 			break
 		}
 	}

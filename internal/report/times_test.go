@@ -85,6 +85,21 @@ func TestTimesAreThoseOfTheJobAndNotOfItsPasses(t *testing.T) {
 			[]string{"00:01 Created", "00:01 PodsStarting", "00:03 PodsPlaced", "00:09 WorkersReady", "00:09 LauncherStarted", "00:09 Running", "00:49 Running"},
 			map[string]int64{"Running": 40},
 		},
+		"first seen when its launcher had been started again": {
+			func(h *history) {
+				seen := pods(h.job, corev1.PodRunning, time.Second, since(9*time.Second))
+				container := &seen.LauncherPods[0].Status.ContainerStatuses[0]
+				container.RestartCount, container.State.Running.StartedAt = 1, metav1.NewTime(mpitest.Now.Add(49*time.Second))
+				container.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{
+					ExitCode: 1, Reason: "Error", StartedAt: metav1.NewTime(mpitest.Now.Add(11 * time.Second)), FinishedAt: metav1.NewTime(mpitest.Now.Add(39 * time.Second)),
+				}
+				if got := h.pass(time.Hour, seen, jobstate.Evidence{}).Status.RunningTime; got == nil || !got.Equal(new(metav1.NewTime(mpitest.Now.Add(11*time.Second)))) {
+					h.t.Errorf("it ran first at %s", got)
+				}
+			},
+			[]string{"00:01 Created", "00:01 PodsStarting", "00:03 PodsPlaced", "00:09 WorkersReady", "00:11 LauncherStarted", "00:49 LauncherRestarted", "00:00 ApplicationFailed", "00:00 Running"},
+			map[string]int64{"Running": 0},
+		},
 		"first seen when it was over, with idle workers": {
 			func(h *history) {
 				seen := ended(pods(h.job, corev1.PodSucceeded, time.Second, ran(9*time.Second, 48*time.Second), placed), h.job, batchv1.JobComplete, 49*time.Second)
