@@ -43,7 +43,7 @@ address of complete logs in a bucket: anyone who has it can read them. Run logs 
 		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 	}
 	c.Flags().IntVar(&o.lines, "lines", 20, "Number of last log lines to show of a failed job")
-	c.Flags().BoolVar(&o.all, "all", false, "Show all pods and events of a healthy job, and not only some, and draw the parts of its start")
+	c.Flags().BoolVar(&o.all, "all", false, "Show all pods and events of a healthy job, and a chart of its start")
 	o.output = addOutput(c)
 	return c
 }

@@ -34,11 +34,11 @@ at the end.
 If a remedy is a change of the job, the command that runs the job again with the change is shown. --apply N runs that
 command, after showing the changes and asking for confirmation. Other remedies are only shown.
 
--f explains without a cluster or an operator what is in files: a JobReport that describe -o yaml has printed, or the saved
-objects, events and logs of jobs. Those are diagnosed as the operator does, as of the latest time in the files, and the
-report lists what the files lack. Of logs, a JobReport contains only the last lines, in status.logs.data (base64 of gzip).
-Files are lists of objects as YAML or JSON, folders of oc adm inspect or must-gather, and
-logs named POD.log or POD_CONTAINER.log, which these commands save:
+-f explains saved files, without a cluster or an operator: a JobReport printed by describe -o yaml, or the objects, events
+and logs of jobs. The rules are the operator's, the time is the latest one in the files, and the report lists what the files
+lack. A JobReport contains only the last lines of the logs, in status.logs.data (base64 of gzip). Other files are lists of
+objects as YAML or JSON, folders of oc adm inspect or must-gather, and logs named POD.log or POD_CONTAINER.log, which these
+commands save:
 
   kubectl get mpijobs,trainjobs,jobs,jobsets,pods,events,configmaps,services,resourcequotas,workloads -o yaml > objects.yaml
   kubectl logs pi-launcher-abcde --timestamps > pi-launcher-abcde.log

@@ -47,10 +47,10 @@ func newAttach(f *Factory) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "attach NAME",
 		Short: "Show the output of a running job until it ends",
-		Long: `Show the output of a job from now on until it ends, and then its result: after Ctrl-C, or from another terminal. It starts
+		Long: `Show the output of a job until it ends, then its result. Use it after Ctrl-C, or from another terminal. The output starts
 with the last lines of each pod. The exit code is 3 if the job failed. Ctrl-C does not stop the job.
 
-A job that has not started yet is waited for. Use logs for the output so far, and for filters.`,
+If the job has not started yet, attach waits for it. Use logs for the output so far, and for filters.`,
 		Example: `# Continue to watch a job
 {{name}} train
 

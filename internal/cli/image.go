@@ -64,7 +64,7 @@ without running the image). The exit code is 1 if a check fails.`,
 		RunE:              func(c *cobra.Command, args []string) error { return o.run(c.Context(), args) },
 	}
 	c.Flags().StringVar(&o.archive, "archive", "", "Archive of podman save or docker save, or folder with an OCI layout, to check instead of IMAGE")
-	c.Flags().StringVar(&o.platform, "platform", "", "Platform of an image for several (default: linux/amd64, or the only one)")
+	c.Flags().StringVar(&o.platform, "platform", "", "Platform to check of a multi-platform image (default: linux/amd64, or the only one)")
 	_ = c.RegisterFlagCompletionFunc("platform", cobra.FixedCompletions([]string{"linux/amd64", "linux/arm64", "linux/ppc64le", "linux/s390x"}, cobra.ShellCompDirectiveNoFileComp))
 	o.output.add(c)
 	return c

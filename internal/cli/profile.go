@@ -22,9 +22,9 @@ functions with the most time, the sizes of messages, the imbalance between the r
 If the job runs mpirun or mpiexec more than once, it is the profile of the run that began last.
 
 The job must have been created with --profile, or with the annotation mpi.opendatahub.io/profile. The profile is reported
-a minute after the ranks have started, then each minute, after 20 minutes whenever the job has run a twentieth longer, and at
-the end. The command also works for deleted jobs while their reports are retained.`,
-		Example: `# Show where the time of a job goes that was created with --profile
+every minute, after 20 minutes each time the run time has grown by 5%, and at the end. The command also works for deleted
+jobs while their reports are retained.`,
+		Example: `# Show where the time goes of a job created with --profile
 {{name}} pi
 
 # As JSON, in milliseconds and bytes

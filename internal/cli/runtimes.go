@@ -21,9 +21,9 @@ func newRuntimes(f *Factory) *cobra.Command {
 		Use:   "runtimes",
 		Short: "List, create, change and test runtimes of TrainJobs",
 		Long: `List, show, create, change, delete and test the runtimes of Kubeflow Trainer that TrainJobs use, those of the cluster and of
-the namespace. NAME refers to either; trainingruntime/NAME is a runtime of the namespace. update and delete only mean one of
-the cluster with --cluster. shipped/NAME is a runtime that comes with this program, from which others can be created: it
-need not be in the cluster.`,
+the namespace. NAME refers to either; trainingruntime/NAME is a runtime of the namespace. update and delete use one of the
+namespace, or with --cluster one of the cluster. shipped/NAME is a runtime that comes with this program, from which others
+can be created: it need not be in the cluster.`,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newRuntimesList(f), newRuntimesShow(f), newRuntimesCreate(f), newRuntimesUpdate(f), newRuntimesDelete(f), newRuntimesTest(f))

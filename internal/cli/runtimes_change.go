@@ -117,9 +117,8 @@ func newRuntimesDelete(f *Factory) *cobra.Command {
 		Use:     "delete NAME",
 		Aliases: []string{"rm"},
 		Short:   "Delete a runtime",
-		Long: `Delete a runtime of this namespace or, with --cluster, of all namespaces. Jobs of it that run continue; those that wait or are
-suspended cannot start any more, and new jobs are refused. Kubeflow Trainer before v2.2 keeps a runtime that jobs use until
-these are gone.`,
+		Long: `Delete a runtime of this namespace or, with --cluster, of all namespaces. Its running jobs continue. Its waiting and suspended
+jobs can no longer start, and new ones are refused. Kubeflow Trainer before v2.2 keeps a runtime until no job uses it.`,
 		Example: `# Delete a runtime of the namespace
 {{name}} horovod
 

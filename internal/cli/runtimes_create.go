@@ -34,8 +34,8 @@ func newRuntimesCreate(f *Factory) *cobra.Command {
 		Long: `Create an MPI runtime with your image, in this namespace or, with --cluster, for all namespaces. It has the other
 settings of a runtime that comes with this program (--implementation), which the cluster need not have, or of --from.
 
-shipped/mpi-openmpi, mpi-openmpi5, mpi-mpich, mpi-intel, mpi-horovod and mpi-deepspeed come with this program. Nobody
-publishes an image with Intel MPI, so that it requires --image.
+shipped/mpi-openmpi, mpi-openmpi5, mpi-mpich, mpi-intel, mpi-horovod and mpi-deepspeed come with this program. There is no
+public image with Intel MPI: mpi-intel requires --image.
 
 The agent, which starts ranks, has the image of the installed operator if you may read its Deployment; otherwise that of
 this version. A runtime of the namespace requires the role mpijob-admin or admin there, and --cluster the right to create

@@ -21,8 +21,8 @@ func newSuspend(f *Factory) *cobra.Command {
 		Long: `Suspend jobs: their pods are deleted, the jobs stay. A program that writes checkpoints continues from the last one when
 the job is resumed.
 
-Kueue restarts a job that is only suspended by its own field. A job in a queue therefore gets an annotation, and the operator
-takes it out of the queue until it is resumed.`,
+A job in a queue of Kueue gets an annotation, because Kueue resumes jobs that only their own field suspends. The operator
+keeps it out of the queue until you resume it.`,
 		Example: `# Suspend a job
 {{name}} pi
 

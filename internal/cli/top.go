@@ -30,7 +30,7 @@ share of their requests. Usage comes from the cluster's metrics server.
 GPU is the number of requested GPUs, with their utilization if the cluster serves the metric ` + jobs.GPUMetric + ` of
 NVIDIA's dcgm-exporter as a custom metric of pods. Without it, --history shows what the agents measured.
 
---watch measures again and again: of a job until it ends, without NAME until Ctrl-C. On a terminal, the table is replaced.
+--watch repeats the measurement until the job ends, or without NAME until Ctrl-C. On a terminal, it replaces the table.
 
 --history shows what a job used over time instead, as the agents in its pods measured it: the means, 95th percentiles and
 maximums of CPU, memory, throttling, network, I/O and GPUs, with a chart each, and the figures that the program printed,
@@ -55,7 +55,7 @@ such as its loss. It needs no metrics server, and also works for deleted jobs wh
 	}
 	c.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "Show the jobs of all namespaces")
 	c.Flags().StringVar(&o.sortBy, "sort-by", "name", "Sort by name, cpu or memory")
-	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Measure again and again")
+	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Repeat the measurement")
 	c.Flags().BoolVar(&o.history, "history", false, "Show what the job used over time, by its report")
 	c.Flags().DurationVar(&o.interval, "interval", 5*time.Second, "With --watch: time between measurements, 1s or more")
 	o.output.add(c)
