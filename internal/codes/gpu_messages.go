@@ -16,13 +16,6 @@ var blockingLaunches = v1alpha1.Remedy{
 // ROCm, and NVIDIA's compilers for OpenACC.
 var gpuMessages = []OwnError{
 	{
-		Name: "GPU assertion", Matches: regexp.MustCompile(`device-side assert|cudaErrorAssert|CUDA_ERROR_ASSERT`),
-		Remedies: []v1alpha1.Remedy{
-			{Text: "A check in code on the GPU failed, mostly of an index: a label that is no class of the model, or a token that is not in its vocabulary. Lines with Assertion in the log name the check. On CPUs, the same batch fails with the index."},
-			blockingLaunches,
-		},
-	},
-	{
 		Name: "GPU memory access", Matches: regexp.MustCompile(`illegal memory access|misaligned address|unspecified launch failure|illegal instruction was encountered|cudaError(?:IllegalAddress|MisalignedAddress|LaunchFailure|IllegalInstruction)|CUDA_ERROR_(?:ILLEGAL_ADDRESS|MISALIGNED_ADDRESS|LAUNCH_FAILED|ILLEGAL_INSTRUCTION)|Illegal address during kernel execution|Memory access fault by GPU`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Code on the GPU used memory that is not its own. If it is code of your own, find the access with a smaller problem.", Action: "compute-sanitizer <program>"},

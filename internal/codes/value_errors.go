@@ -54,7 +54,7 @@ var valueErrors = []OwnError{
 		},
 	},
 	{
-		Name: "GPU assertion", Matches: regexp.MustCompile(`device-side assert triggered`),
+		Name: "GPU assertion", Matches: regexp.MustCompile(`device-side assert triggered|cudaErrorAssert|CUDA_ERROR_ASSERT`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "An index is out of bounds in code that runs on the GPU, mostly a label or token that is larger than the model allows. The line of the traceback can be a later one: let each call wait for the GPU.", Action: "env: CUDA_LAUNCH_BLOCKING=1", Rerun: true, Changes: set("env.CUDA_LAUNCH_BLOCKING", "1")},
 			{Text: "Compare the labels with the number of classes. On a CPU, the same program names the index.", Action: "print(labels.min(), labels.max())"},

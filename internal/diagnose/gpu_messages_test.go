@@ -9,9 +9,8 @@ import (
 
 // gpuCases are what programs print of GPUs and their libraries before they end.
 var gpuCases = map[string]ownError{
-	raised("loss = criterion(out, y)", "RuntimeError: CUDA error: device-side assert triggered\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\n"+
-		"For debugging consider passing CUDA_LAUNCH_BLOCKING=1"): {"GPU assertion", "no class of the model"},
-	"terminate called after throwing an instance of 'c10::Error'\n  what():  CUDA error: device-side assert triggered":                {"GPU assertion", "Let each call wait"},
+	"terminate called after throwing an instance of 'c10::Error'\n  what():  CUDA error: device-side assert triggered":                {"GPU assertion", "let each call wait"},
+	"CUDA error at loss.cu:9 code=710(cudaErrorAssert) \"cudaDeviceSynchronize()\"":                                                   {"GPU assertion", "let each call wait"},
 	"RuntimeError: CUDA error: an illegal memory access was encountered":                                                              {"GPU memory access", "memory that is not its own"},
 	"torch.AcceleratorError: CUDA error: an illegal memory access was encountered":                                                    {"GPU memory access", "memory that is not its own"},
 	"CUDA error at stencil.cu:112 code=700(cudaErrorIllegalAddress) \"cudaDeviceSynchronize()\"":                                      {"GPU memory access", "memory that is not its own"},
@@ -24,7 +23,7 @@ var gpuCases = map[string]ownError{
 	"RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain.":                                          {"GPU code", "driver of the node's GPUs is older"},
 	"RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing env variable":             {"GPU initialization", "before the program first uses CUDA"},
 	"RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm( handle, opa, opb, m, n, k)`":                 {"GPU libraries", "A library of CUDA failed"},
-	"RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED":                                                                         {"GPU libraries", "A library of CUDA failed"},
+	"RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED":                                                                        {"GPU libraries", "A library of CUDA failed"},
 	"RuntimeError: CUDA error: peer mapping resources exhausted":                                                                      {"GPU peers", "cannot read each other's memory"},
 	"torch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1691, invalid usage (run with NCCL_DEBUG=WARN)":       {"NCCL calls", "contiguous tensors"},
 	"torch.distributed.DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1691, internal error - please report this issue":      {"NCCL calls", "NCCL's log"},
