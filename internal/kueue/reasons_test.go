@@ -64,7 +64,7 @@ func TestEachEvictionIsDecided(t *testing.T) {
 		if err := yaml.Unmarshal(fmt.Appendf(nil, "{spec: {active: %t}, status: {conditions: [{type: Evicted, status: 'True', reason: %s, message: it says so}]}}", active, reason), &workload); err != nil {
 			t.Fatal(err)
 		}
-		return kueue.FromKueue("team-a", &workload, nil)
+		return kueue.FromKueue("team-a", &workload)
 	}
 	for _, reason := range evictions {
 		if state := stateOf(true, reason); state.Evicted != "it says so" || state.Never || state.Admitted {
