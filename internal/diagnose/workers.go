@@ -67,13 +67,8 @@ func workersNotReady(p *input) []Finding {
 				continue
 			}
 			// The latest event is about the probe that the pod waits for.
-			figures["awaited"], figures["message"] = strings.ToLower(found[2]), ": "+strings.TrimSuffix(lower(found[1]), ".")
-			if answer, isEmpty := strings.CutSuffix(strings.TrimSpace(figures["message"]), "probe failed:"); isEmpty {
-				figures["message"] = answer + "probe failed" + p.probeOf(pod.Role, figures["awaited"])
-			}
-			if errored := erroredProbe.FindStringSubmatch(event.Message); errored != nil && neverExecuted.MatchString(errored[2]) {
-				figures["message"] = fmt.Sprintf(": its %s probe cannot be executed: %s", figures["awaited"], probeError(errored[2]))
-			}
+			figures["awaited"] = strings.ToLower(found[2])
+			figures["message"] = p.unreadyText(pod.Role, figures["awaited"], found[1])
 			evidence = append(evidence, sandboxID.ReplaceAllString(facts.EventLine(event), "…"))
 		}
 	}
@@ -81,6 +76,19 @@ func workersNotReady(p *input) []Finding {
 		return nil
 	}
 	return []Finding{p.find(codes.WorkersNotReady, pods, figures, evidence...)}
+}
+
+// unreadyText returns what the kubelet says of a probe for want of which a pod is not ready, after a colon. A command without output says nothing, so that
+// the command itself is told.
+func (p *input) unreadyText(role mpi.Role, kind, message string) string {
+	if errored := erroredProbe.FindStringSubmatch(message); errored != nil && neverExecuted.MatchString(errored[2]) {
+		return fmt.Sprintf(": its %s probe cannot be executed: %s", kind, probeError(errored[2]))
+	}
+	text := strings.TrimSpace(strings.TrimSuffix(lower(message), "."))
+	if answer, isEmpty := strings.CutSuffix(text, "probe failed:"); isEmpty {
+		text = answer + "probe failed" + p.probeOf(role, kind)
+	}
+	return ": " + text
 }
 
 // awaitsReadyWorkers reports whether a job has no launcher yet because it is started when all workers are ready.

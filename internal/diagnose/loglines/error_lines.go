@@ -313,13 +313,10 @@ func wentOn(lines []string, at int, lastPlain map[string]int) bool {
 var removal = regexp.MustCompile(`^(?:\S*/)?rm(?:dir)?: `)
 
 func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
-	if !strings.Contains(line, e.text) {
+	if !e.isPossible(line) {
 		return nil
 	}
 	line = strings.TrimRight(line, " \r")
-	if e.ends != nil && !slices.ContainsFunc(e.ends, func(end string) bool { return strings.HasSuffix(line, ": "+end) }) {
-		return nil
-	}
 	found := ErrorLine{Line: line}
 	text := line
 	if tag := RankTag.FindStringSubmatch(text); tag != nil {
@@ -363,6 +360,11 @@ func (e errorLine) match(lines []string, i int, line string) *ErrorLine {
 	}
 	found.Rank = cmp.Or(found.Rank, reportedBy(before))
 	return &found
+}
+
+// isPossible reports whether a line contains what every line of the form does, which is found faster than its pattern.
+func (e errorLine) isPossible(line string) bool {
+	return strings.Contains(line, e.text) && (e.ends == nil || slices.ContainsFunc(e.ends, func(end string) bool { return strings.HasSuffix(strings.TrimRight(line, " \r"), ": "+end) }))
 }
 
 // javaStack is a line of the stack of an exception of Java, with the exceptions that it follows from.
