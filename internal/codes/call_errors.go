@@ -19,7 +19,7 @@ var callErrors = []OwnError{
 	{
 		Name: "count of a buffer", Matches: regexp.MustCompile(`ValueError: message: (?:cannot (?:infer|handle) |expecting 2 to 4 items|negative (?:count|dis?placement)|displacement -?\d+ out of bounds|buffer is None but count|buffer too small for requested count|buffer length \d+ is not)`),
 		Remedies: []v1alpha1.Remedy{
-			{Text: "Correct the buffer of {call|this call}: the memory that it got does not hold the elements that it was told. Give it a whole array, whose length Scatter, Gather and the like divide by the number of ranks ({ranks}), or the array with its number of elements and their type.", Action: "[array, count, MPI.DOUBLE]"},
+			{Text: "Correct the buffer of {call|this call}: its memory does not hold the elements that the call names. Give it a whole array, whose length Scatter, Gather and the like divide by the number of ranks ({ranks}), or the array with its number of elements and their type.", Action: "[array, count, MPI.DOUBLE]"},
 		},
 	},
 	{

@@ -64,7 +64,7 @@ func (p *input) initWords(pod facts.Pod, name string, figures map[string]string)
 var (
 	// mainContainer is the container of a pod template in the actions of remedies.
 	mainContainer = regexp.MustCompile(`\.spec\.containers\[0\]`)
-	// wordsOfInit are what remedies for ranks say of an init container.
+	// wordsOfInit maps phrases in remedies for ranks to the phrases for an init container.
 	wordsOfInit = map[string]string{
 		"in the image of every pod in which ranks run":                                       "in the image of this init container",
 		"It must exist in every pod in which a rank opens it: in the image, or on a":         "It must be in the image of this init container, or on a",

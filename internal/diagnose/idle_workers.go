@@ -114,8 +114,8 @@ func (p *input) idleWorkers() (idle, of int32, evidence string) {
 	return 0, 0, ""
 }
 
-// unfilledWorkers returns how many workers have no rank because those of the command fill the slots of the ones before them: MPI's daemons run there
-// all the same. seen is how many ranks the agents saw: a program may start more.
+// unfilledWorkers returns how many workers have no rank because the ranks of the command fill the slots of the workers before them. MPI's daemons
+// also run on these workers. seen is how many ranks the agents saw: a program may start more.
 func (p *input) unfilledWorkers(seen int32) (idle, of int32, evidence string) {
 	main := p.Template(mpi.RoleLauncher).Containers
 	if len(main) == 0 || p.Job.Launcher.RunsRanks {

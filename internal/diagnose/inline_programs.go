@@ -97,7 +97,7 @@ func inlinePrograms(words []string, file string) (programs []string) {
 // inDoubleQuotes replaces what a shell replaces in double quotation marks, but for variables and commands.
 var inDoubleQuotes = strings.NewReplacer(`\"`, `"`, `\\`, `\`, `\$`, `$`, "\\`", "`", "\\\n", "")
 
-// valueOption is an option of Python with its value in the next word. Of modules, mpi4py takes a program like Python itself (python -m mpi4py -c).
+// valueOption is an option of Python with its value in the next word. The module mpi4py accepts -c, as Python does (python -m mpi4py -c).
 var valueOption = regexp.MustCompile(`^-[a-zA-Z]*([mWX])$`)
 
 // endsWithPython reports whether words end with Python and options of its own.

@@ -8,10 +8,10 @@ import (
 	"opendatahub.io/mpijob/internal/agentapi"
 )
 
-// ofAgent is a comment with which the launcher's agent tells the values of variables in a line.
+// ofAgent matches the comment in which the launcher's agent reports the values of variables in a line.
 var ofAgent = regexp.MustCompile(` +# \w+ = "[^"]*"(?:, \w+ = "[^"]*")*$`)
 
-// codeOf returns a line of a program as it is shown, which is without its own comment, and the code in it. The values that the agent tells are shown.
+// codeOf returns a line of a program without its own comment, as it is shown, and the code in it. The line shown keeps the values that the agent reports.
 func codeOf(line string) (shown, code string) {
 	values := ofAgent.FindString(line)
 	code = strings.TrimSpace(agentapi.WithoutComment(strings.TrimSuffix(line, values)))

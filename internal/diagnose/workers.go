@@ -78,8 +78,8 @@ func workersNotReady(p *input) []Finding {
 	return []Finding{p.find(codes.WorkersNotReady, pods, figures, evidence...)}
 }
 
-// unreadyText returns what the kubelet says of a probe for want of which a pod is not ready, after a colon. A command without output says nothing, so that
-// the command itself is told.
+// unreadyText returns the kubelet's message for the probe that keeps a pod from being ready, after a colon. If the probe's command has no output, the text
+// shows the command.
 func (p *input) unreadyText(role mpi.Role, kind, message string) string {
 	if errored := erroredProbe.FindStringSubmatch(message); errored != nil && neverExecuted.MatchString(errored[2]) {
 		return fmt.Sprintf(": its %s probe cannot be executed: %s", kind, probeError(errored[2]))

@@ -355,7 +355,7 @@ func (s *shellScript) losesExitCode() bool {
 
 // breakingReader returns the program that closes a pipe to which a launcher writes before that has ended; "" if there is none.
 func (s *shellScript) breakingReader() string {
-	// Nobody writes longer pipes.
+	// Real scripts have shorter pipes.
 	const longest = 20
 	for _, one := range s.launches {
 		for reader, n := one.readers, 0; reader != nil && n < longest; reader, n = reader.next, n+1 {
