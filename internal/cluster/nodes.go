@@ -40,8 +40,6 @@ type Nodes struct {
 	// pods are the pods that are bound to a node, and those of jobs that are not, by UID. used and leaving are the sums of their requests.
 	pods          map[types.UID]heldPod
 	used, leaving map[string]gang.Totals
-	// others are the sums of the requests of pods of no job, by node and priority.
-	others map[string]map[int32]gang.Totals
 	// ours are the pods of jobs, and of JobSets, which may be those of TrainJobs.
 	ours map[mpi.ID]map[types.UID]heldPod
 	// listed records which of the two lists were read completely.
@@ -61,9 +59,6 @@ type heldPod struct {
 	name string
 	role mpi.Role
 }
-
-// isOther reports whether a pod belongs to no job and has a node.
-func (p heldPod) isOther() bool { return p.node != "" && p.name == "" }
 
 func (p heldPod) same(other heldPod) bool {
 	return p.node == other.node && p.assigned == other.assigned && p.leaving == other.leaving && p.priority == other.priority && p.job == other.job && p.name == other.name && p.role == other.role &&
@@ -86,7 +81,7 @@ func NewNodes(core typedcore.CoreV1Interface) *Nodes {
 	return &Nodes{
 		Resources: gang.NewResources(), core: core.RESTClient(), changed: make(chan struct{}, 1),
 		nodes: map[string]gang.Node{}, pods: map[types.UID]heldPod{}, used: map[string]gang.Totals{}, leaving: map[string]gang.Totals{},
-		others: map[string]map[int32]gang.Totals{}, ours: map[mpi.ID]map[types.UID]heldPod{}, listed: map[string]bool{},
+		ours: map[mpi.ID]map[types.UID]heldPod{}, listed: map[string]bool{},
 	}
 }
 
@@ -139,12 +134,6 @@ func (n *Nodes) Snapshot(now time.Time) (*gang.Snapshot, map[mpi.ID][]GangPod, b
 	for _, name := range slices.Sorted(maps.Keys(n.nodes)) {
 		node := n.nodes[name]
 		node.Used, node.Leaving = slices.Clone(n.used[name]), slices.Clone(n.leaving[name])
-		if others := n.others[name]; len(others) > 0 {
-			node.Others = make(map[int32]gang.Totals, len(others))
-			for priority, has := range others {
-				node.Others[priority] = slices.Clone(has)
-			}
-		}
 		snapshot.Nodes = append(snapshot.Nodes, node)
 	}
 	ours := make(map[mpi.ID][]GangPod, len(n.ours))
@@ -156,6 +145,24 @@ func (n *Nodes) Snapshot(now time.Time) (*gang.Snapshot, map[mpi.ID][]GangPod, b
 		ours[job] = list
 	}
 	return snapshot, ours, true
+}
+
+// Others returns what pods with a node have that belong to none of the jobs for which isJob is true. Jobs of other frameworks have the labels of a JobSet,
+// too.
+func (n *Nodes) Others(isJob func(mpi.ID) bool) gang.Others {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	others := gang.Others{}
+	for _, pod := range n.pods {
+		if pod.node == "" || pod.name != "" && isJob(pod.job) {
+			continue
+		}
+		if others[pod.node] == nil {
+			others[pod.node] = map[int32]gang.Totals{}
+		}
+		others[pod.node][pod.priority] = others[pod.node][pod.priority].Plus(pod.amounts)
+	}
+	return others
 }
 
 // nodeStore receives nodes from a watch.
@@ -287,7 +294,6 @@ func (s podStore) Replace(objects []any, _ string) error {
 		clear(s.pods)
 		clear(s.used)
 		clear(s.leaving)
-		clear(s.others)
 		clear(s.ours)
 	}
 	return s.replace("pods", objects, empty, s.add)
@@ -319,12 +325,6 @@ func (n *Nodes) hold(uid types.UID, pod heldPod) {
 	if pod.node != "" && pod.leaving {
 		n.leaving[pod.node] = n.leaving[pod.node].Plus(pod.amounts)
 	}
-	if pod.isOther() {
-		if n.others[pod.node] == nil {
-			n.others[pod.node] = map[int32]gang.Totals{}
-		}
-		n.others[pod.node][pod.priority] = n.others[pod.node][pod.priority].Plus(pod.amounts)
-	}
 	if pod.name != "" {
 		if n.ours[pod.job] == nil {
 			n.ours[pod.job] = map[types.UID]heldPod{}
@@ -345,9 +345,6 @@ func (n *Nodes) drop(uid types.UID) {
 	}
 	if pod.node != "" && pod.leaving {
 		n.leaving[pod.node] = n.leaving[pod.node].Minus(pod.amounts)
-	}
-	if pod.isOther() {
-		n.others[pod.node][pod.priority] = n.others[pod.node][pod.priority].Minus(pod.amounts)
 	}
 	if delete(n.ours[pod.job], uid); len(n.ours[pod.job]) == 0 {
 		delete(n.ours, pod.job)

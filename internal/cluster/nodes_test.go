@@ -128,25 +128,21 @@ func TestNodesFollowWhatChanges(t *testing.T) {
 	knows(t, n, map[string]int64{"b": 1}, nil, []string{"w-2 on b"})
 }
 
-// TestPodsOfNoJobByPriority: the sums of the requests of pods of no job follow them, by priority.
-func TestPodsOfNoJobByPriority(t *testing.T) {
+// TestOthers: what pods have that belong to none of the scheduler's jobs follows them, by priority.
+func TestOthers(t *testing.T) {
 	t.Parallel()
 	n := NewNodes(&typedcore.CoreV1Client{})
 	of := func(priority int32) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Spec.Priority = &priority } }
 	others := func() map[int32]int64 {
 		t.Helper()
-		snapshot, _, known := n.Snapshot(time.Time{})
-		if !known {
-			t.Fatal("nothing is known")
-		}
+		isJob := func(job mpi.ID) bool { return job.Kind == mpi.KindMPIJob }
 		sums := map[int32]int64{}
-		for priority, has := range snapshot.Nodes[0].Others {
-			if cpu := has[n.Resources.Amounts(cpus(1))[0].Resource]; cpu != 0 {
-				sums[priority] = cpu / 1000
-			}
+		for priority, has := range n.Others(isJob)["a"] {
+			sums[priority] = has[n.Resources.Amounts(cpus(1))[0].Resource] / 1000
 		}
 		return sums
 	}
+	ofJobSet := func(p *corev1.Pod) { p.Labels = map[string]string{mpi.LabelJobSet: "torch"} }
 	pods := podStore{n}
 	for i, step := range []struct {
 		do   func() error
@@ -157,6 +153,8 @@ func TestPodsOfNoJobByPriority(t *testing.T) {
 				aPod("w-0", "a", of(5)), aPod("x", "a", stranger, of(5)), aPod("y", "a", stranger), aPod("z", "a", stranger), aPod("unbound", "", stranger),
 			}, ""))
 		}, map[int32]int64{0: 2, 5: 1}},
+		{func() error { return pods.Add(aPod("torch-node-0-0", "a", ofJobSet, of(7))) }, map[int32]int64{0: 2, 5: 1, 7: 1}},
+		{func() error { return pods.Delete(aPod("torch-node-0-0", "a", ofJobSet)) }, map[int32]int64{0: 2, 5: 1}},
 		{func() error { return pods.Add(aPod("unbound", "a", stranger)) }, map[int32]int64{0: 3, 5: 1}},
 		{func() error { return pods.Update(aPod("y", "a", stranger, of(5))) }, map[int32]int64{0: 2, 5: 2}},
 		{func() error { return errors.Join(pods.Delete(aPod("x", "a", stranger)), pods.Delete(aPod("w-0", "a"))) }, map[int32]int64{0: 2, 5: 1}},

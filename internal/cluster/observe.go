@@ -30,7 +30,7 @@ type Cluster struct {
 	// clusterQuotas are OpenShift's quotas.
 	clusterQuotas *clusterQuotas
 	encryption    encryptionState
-	priority      defaultPriority
+	priority      priorityState
 }
 
 // New returns a Cluster. The cached client must see its own writes (that of a manager with CacheOptions and

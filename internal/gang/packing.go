@@ -174,8 +174,6 @@ type Node struct {
 	// Allocatable is what pods can have of it in all. Used is what they have, and Leaving is how much of that those on
 	// their way out have.
 	Allocatable, Used, Leaving Totals
-	// Others is how much of Used pods of no job have, by their priority.
-	Others map[int32]Totals
 }
 
 // takes reports whether pods of a shape may go to the node, whatever is free there. With ever it does not count what may
@@ -260,22 +258,34 @@ func (s *Snapshot) free() space {
 	return all
 }
 
-// FitsByPreemption reports whether a request has no room, and would have if all pods of a lower priority that belong to no job were
-// preempted.
-func (s *Snapshot) FitsByPreemption(request Request, priority int32) bool {
-	now := s.fit(s.free(), request, false)
-	defer s.drop(now)
+// Others is what pods that the embedded scheduler has not placed have of nodes, by the node's name and their priority.
+type Others map[string]map[int32]Totals
+
+// Lowest returns the lowest priority of the pods; false if there are none.
+func (o Others) Lowest() (lowest int32, some bool) {
+	for _, byPriority := range o {
+		for priority := range byPriority {
+			if !some || priority < lowest {
+				lowest, some = priority, true
+			}
+		}
+	}
+	return lowest, some
+}
+
+// FitsByPreemption reports whether a request would have room if all other pods of a lower priority were preempted.
+func (s *Snapshot) FitsByPreemption(request Request, priority int32, others Others) bool {
 	free := s.free()
 	for i := range s.Nodes {
-		for other, has := range s.Nodes[i].Others {
+		for other, has := range others[s.Nodes[i].Name] {
 			if other < priority {
 				free[i] = free[i].plus(has)
 			}
 		}
 	}
-	then := s.fit(free, request, false)
-	defer s.drop(then)
-	return !now.ok() && then.ok()
+	f := s.fit(free, request, false)
+	defer s.drop(f)
+	return f.ok()
 }
 
 // empty is what would be free if nothing ran.

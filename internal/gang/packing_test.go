@@ -186,42 +186,42 @@ func TestFitCountsPodsAndNodes(t *testing.T) {
 func TestFitsByPreemption(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
-	// others has a node whose pods of no job have so many GPUs each, by priority, and those of jobs so many.
-	others := func(jobs int64, gpus map[int32]int64) func(*Node) {
-		return func(n *Node) {
-			used := jobs
-			n.Others = map[int32]Totals{}
-			for priority, count := range gpus {
-				n.Others[priority] = w.resources.Totals(list(count, 0, 1))
-				used += count
-			}
-			n.Used = w.resources.Totals(list(used, 0, 1))
-		}
+	// pods are GPUs that pods of jobs have of a node, and that others have, by priority.
+	type pods struct {
+		jobs   int64
+		others map[int32]int64
 	}
 	for name, test := range map[string]struct {
-		nodes   []func(*Node)
+		nodes   []pods
 		workers int
 		want    bool
 	}{
-		"it has room as it is":         {[]func(*Node){others(0, map[int32]int64{0: 2})}, 2, false},
-		"one of its nodes":             {[]func(*Node){others(0, nil), others(2, map[int32]int64{0: 2})}, 6, true},
-		"several priorities":           {[]func(*Node){others(0, map[int32]int64{0: 2, 9: 2})}, 4, true},
-		"too little would go":          {[]func(*Node){others(2, map[int32]int64{0: 2})}, 4, false},
-		"they have the same priority":  {[]func(*Node){others(0, map[int32]int64{10: 4})}, 4, false},
-		"they have a higher priority":  {[]func(*Node){others(0, map[int32]int64{0: 1, 11: 3})}, 4, false},
-		"no node is large enough ever": {[]func(*Node){others(0, map[int32]int64{0: 4})}, 5, false},
-		"nothing but jobs":             {[]func(*Node){others(4, nil)}, 1, false},
+		"it has room as it is":         {[]pods{{0, nil}}, 4, true},
+		"one of its nodes":             {[]pods{{0, nil}, {2, map[int32]int64{0: 2}}}, 6, true},
+		"several priorities":           {[]pods{{0, map[int32]int64{0: 2, 9: 2}}}, 4, true},
+		"too little would go":          {[]pods{{2, map[int32]int64{0: 2}}}, 4, false},
+		"they have the same priority":  {[]pods{{0, map[int32]int64{10: 4}}}, 4, false},
+		"they have a higher priority":  {[]pods{{0, map[int32]int64{0: 1, 11: 3}}}, 4, false},
+		"no node is large enough ever": {[]pods{{0, map[int32]int64{0: 4}}}, 5, false},
+		"nothing but jobs":             {[]pods{{4, nil}}, 1, false},
 	} {
 		w.nodes = nil
-		for _, change := range test.nodes {
-			w.node(4, 1000, change)
+		others := Others{}
+		for i, has := range test.nodes {
+			used, name := has.jobs, fmt.Sprintf("node-%03d", i)
+			others[name] = map[int32]Totals{}
+			for priority, gpus := range has.others {
+				others[name][priority] = w.resources.Totals(list(gpus, 0, 1))
+				used += gpus
+			}
+			w.node(4, 1000, func(n *Node) { n.Used = w.resources.Totals(list(used, 0, 1)) })
 		}
 		nodes := w.snapshot()
-		used := nodes.free()
-		if got := nodes.FitsByPreemption(w.workers(test.workers), 10); got != test.want {
+		free := nodes.free()
+		if got := nodes.FitsByPreemption(w.workers(test.workers), 10, others); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
-		if !reflect.DeepEqual(used, nodes.free()) {
+		if !reflect.DeepEqual(free, nodes.free()) {
 			t.Errorf("%s: it changes the snapshot to %v", name, nodes.free())
 		}
 	}

@@ -68,6 +68,8 @@ const (
 	// same job may have its next turn.
 	preemptTimeout = 2 * time.Minute
 	preemptPause   = 10 * time.Minute
+	// mostPreemptions is of how many jobs in a cycle it is found out whether preemption would make room.
+	mostPreemptions = 16
 	// refusalRetry is the time until the API server is asked again about pods that it refused, and answerRetry until it is
 	// asked again after it did not answer.
 	refusalRetry = 15 * time.Second
@@ -99,6 +101,8 @@ type Scheduler struct {
 	nextPass, nextEntry time.Time
 	// usageAt is when usage was last added up.
 	usageAt time.Time
+	// others returns what pods have of nodes that belong to none of the jobs for which isJob is true.
+	others func(isJob func(mpi.ID) bool) gang.Others
 	// autoscaled reports whether a cluster autoscaler may add nodes for pods that do not fit.
 	autoscaled func() bool
 	// describeRun returns what is known about the end of a job.
@@ -191,7 +195,7 @@ func Add(ctx context.Context, m manager.Manager, config *rest.Config, c *cluster
 	}
 	begun, nodes := make(chan struct{}), cluster.NewNodes(core)
 	e := &Scheduler{
-		autoscaled: autoscaled, describeRun: describeRun, isUsable: nodes.MayRead(ctx),
+		autoscaled: autoscaled, others: nodes.Others, describeRun: describeRun, isUsable: nodes.MayRead(ctx),
 		nodes: nodes, cluster: c, settings: settings, clock: clock.RealClock{},
 		start: sync.OnceFunc(func() { close(begun) }), started: begun,
 		decisions: map[string]chan event.GenericEvent{}, wakeUp: make(chan struct{}, 1),
@@ -653,7 +657,7 @@ func (e *Scheduler) hasWork() bool {
 //   - Without nodes, all: pods block no others there.
 //   - With an autoscaler, one job at a time, the longest not tried first: it adds nodes for pods that cannot be scheduled, and no
 //     two jobs hold a part of them each.
-//   - One job at a time also if the cluster's scheduler would make room for it by preempting pods that belong to no job (mayPreempt).
+//   - One job at a time also if the cluster's scheduler would make room for it by preempting pods that this one has not placed (mayPreempt).
 //   - Without one, the workers of those of which none ever fits and that have not asked to be placed as a whole: the conditions of these
 //     pods show why, and they hold no node. Not those that a queue has admitted, which go back there, and those whose launcher would
 //     be created with them.
@@ -670,7 +674,7 @@ func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, snapsho
 		case held.Never && !held.Partly && c.byDefault && !c.inQueue && !c.gated && !autoscaled:
 			e.release(now, keys[uid])
 			c.free, c.workersFirst = true, true
-		case autoscaled && (held.Never || isShortage(held.Reason)), !autoscaled && isShortage(held.Reason) && len(decision.Admit) == 0 && c.mayPreempt(now, snapshot, running):
+		case autoscaled && held.Never, isShortage(held.Reason) && (autoscaled || c.mayPreempt(now)):
 			short = append(short, keys[uid])
 		}
 	}
@@ -682,23 +686,52 @@ func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, snapsho
 	if len(tried) > 0 || len(short) == 0 {
 		return
 	}
-	next := slices.MinFunc(short, func(a, b mpi.ID) int {
+	slices.SortFunc(short, func(a, b mpi.ID) int {
 		first, second := e.jobs[a], e.jobs[b]
 		return cmp.Or(first.probedAt.Compare(second.probedAt), cmp.Compare(second.priority, first.priority), first.since.Compare(second.since), strings.Compare(a.String(), b.String()))
 	})
-	c := e.jobs[next]
-	c.probe, c.preempting, c.probedAt = true, !autoscaled, now
-	e.release(now, next)
+	next, found := short[0], true
+	if !autoscaled {
+		// What was admitted in this cycle is not in the snapshot yet.
+		next, found = e.fitsByPreemption(short, snapshot, running)
+		found = found && len(decision.Admit) == 0
+	}
+	if found {
+		c := e.jobs[next]
+		c.probe, c.preempting, c.probedAt = true, !autoscaled, now
+		e.release(now, next)
+	}
 }
 
-// mayPreempt reports whether the cluster's scheduler may make room for a waiting job that has not asked to be placed as a whole, by
-// preempting pods that belong to no job. While a job of a lower priority runs it may not: the scheduler would take single pods of it.
-func (c *candidate) mayPreempt(now time.Time, snapshot *gang.Snapshot, running []gang.Entry) bool {
-	if !c.byDefault || !c.preempts || !c.probedAt.IsZero() && now.Sub(c.probedAt) < preemptPause {
-		return false
+// fitsByPreemption returns the first of some waiting jobs for which the cluster's scheduler would make room. While a job of a lower priority runs it is not
+// to do so: it would take single pods of that job.
+func (e *Scheduler) fitsByPreemption(short []mpi.ID, snapshot *gang.Snapshot, running []gang.Entry) (next mpi.ID, found bool) {
+	others := e.others(func(job mpi.ID) bool { return e.jobs[job] != nil })
+	lowest, some := others.Lowest()
+	if !some {
+		return next, false
 	}
-	isLower := func(other gang.Entry) bool { return other.Priority < c.priority }
-	return !slices.ContainsFunc(running, isLower) && snapshot.FitsByPreemption(c.request(), c.priority)
+	tried := 0
+	for _, key := range short {
+		c := e.jobs[key]
+		isLower := func(other gang.Entry) bool { return other.Priority < c.priority }
+		if c.priority <= lowest || slices.ContainsFunc(running, isLower) {
+			continue
+		}
+		if tried++; tried > mostPreemptions {
+			return next, false
+		}
+		if snapshot.FitsByPreemption(c.request(), c.priority, others) {
+			return key, true
+		}
+	}
+	return next, false
+}
+
+// mayPreempt reports whether the cluster's scheduler may make room for a waiting job: it has not asked to be placed as a whole, and its last turn was long
+// ago.
+func (c *candidate) mayPreempt(now time.Time) bool {
+	return c.byDefault && c.preempts && (c.probedAt.IsZero() || now.Sub(c.probedAt) >= preemptPause)
 }
 
 // isShortage reports whether a job waits because there is too little room now.

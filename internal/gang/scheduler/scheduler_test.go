@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,7 +156,13 @@ func TestLetThrough(t *testing.T) {
 			all := resources.Totals(corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1"), corev1.ResourcePods: resource.MustParse("9")})
 			snapshot := &gang.Snapshot{At: mpitest.Now, Resources: resources}
 			if !test.empty {
-				snapshot.Nodes = []gang.Node{{Name: "a", Ready: true, Allocatable: all, Used: all, Others: map[int32]gang.Totals{test.running.other: all}}}
+				snapshot.Nodes = []gang.Node{{Name: "a", Ready: true, Allocatable: all, Used: all}}
+			}
+			e.others = func(isJob func(mpi.ID) bool) gang.Others {
+				if len(e.jobs) > 0 && !isJob(slices.Collect(maps.Keys(e.jobs))[0]) {
+					t.Error("the scheduler's own jobs are others")
+				}
+				return gang.Others{"a": {test.running.other: all}}
 			}
 			shape := resources.ShapeOf(&corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("400m")}},
