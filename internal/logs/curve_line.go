@@ -52,7 +52,7 @@ var (
 	// solverStep is the step in a line of a solver, such as "iteration 12", and solverFigure its distance from the solution, such as "residual 1.5e-07"
 	// or "rel_error=0.25". An integer after "error" is an exit code.
 	solverStep   = regexp.MustCompile(`(?i)(?:^|[\s,;|(\[{])(?:step|iteration|iter|it) ?[=:#]? ?(\d{1,15})(?:/\d+)?(?:$|[\s,;|:)\]}])`)
-	solverFigure = regexp.MustCompile(`(?i)(?:^|[\s,;|(\[{])((?:[a-z0-9]+_)?(?:residual|residuum|error|energy)(?:_norm)?) ?[=:]? ?([-+]?(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+))(?:$|[\s,;|)\]}])`)
+	solverFigure = regexp.MustCompile(`(?i)(?:^|[\s,;|(\[{])((?:[a-z0-9]+_)?(?:residual|residuum|error|energy)(?:_norm)?) ?[=:]? ?([-+]?(?:\d+\.\d*(?:e[-+]?\d+)?|\d+e[-+]?\d+|nan|inf(?:inity)?))(?:$|[\s,;|)\]}])`)
 )
 
 // solverFigures returns the figures in a line of a solver, and its step, -1 if it has none. Those of other ranks than 0 do not count.
