@@ -66,9 +66,9 @@ var (
 	mainContainer = regexp.MustCompile(`\.spec\.containers\[0\]`)
 	// wordsOfInit maps phrases in remedies for ranks to the phrases for an init container.
 	wordsOfInit = map[string]string{
+		" in the pod of this rank":                                                           "",
 		"in the image of every pod in which ranks run":                                       "in the image of this init container",
 		"It must exist in every pod in which a rank opens it: in the image, or on a":         "It must be in the image of this init container, or on a",
 		"in both pod templates. Open MPI passes a variable of the launcher on only with -x.": "for this init container: it does not have the variables of other containers.",
-		" in the pod of this rank": "",
 	}
 )
