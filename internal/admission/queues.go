@@ -26,43 +26,48 @@ func checkQueue(ctx context.Context, c *cluster.Cluster, live client.Reader, job
 	if err != nil {
 		return nil, unknown
 	}
-	never, warnings := checkRequests(ctx, c, live, job, queue.Spec.ClusterQueue, pods), append(queue.Warnings(job), unknown...)
-	if !job.SuspendedInQueue {
-		return never, warnings
+	warnings := append(queue.Warnings(job), unknown...)
+	empty, isCertain := checkRequests(ctx, c, live, job, queue.Spec.ClusterQueue, pods)
+	// A job that its user suspends does not wait in the queue yet.
+	if isCertain && !job.SuspendedInQueue {
+		return empty, warnings
 	}
-	// It does not wait in the queue yet.
-	for _, err := range never {
+	for _, err := range empty {
 		warnings = append(warnings, err.Error())
 	}
 	return nil, warnings
 }
 
-// checkRequests returns errors about the pods of a new job that request nothing, if Kueue selects their nodes: Kueue 0.19 never admits them, and
-// tries such a job again and again, so that others wait. There are none if the queue or its flavors cannot be read, or if Kueue has not
+// checkRequests returns errors about the pods of a new job that request nothing, if Kueue selects their nodes, and whether it is certain that they are
+// never admitted. Without a quota of pods, such pods get no flavor. With one, Kueue 0.15 to 0.17 admits them; Kueue 0.19 never does, and tries
+// such a job again and again, so that others wait. There are no errors if the queue or its flavors cannot be read, or if Kueue has not
 // suspended the job: it then leaves jobs of this kind or namespace alone.
-func checkRequests(ctx context.Context, c *cluster.Cluster, live client.Reader, job mpi.Job, clusterQueue string, pods []mpi.PodSet) field.ErrorList {
+func checkRequests(ctx context.Context, c *cluster.Cluster, live client.Reader, job mpi.Job, clusterQueue string, pods []mpi.PodSet) (errs field.ErrorList, isCertain bool) {
 	if !job.Lifecycle.Suspended {
-		return nil
+		return nil, false
 	}
 	empty := withoutRequests(ctx, c, job.Namespace, pods)
 	if len(empty) == 0 {
-		return nil
+		return nil, false
 	}
 	queue, err := cluster.GetAs[kueue.ClusterQueue](ctx, live, kueue.ClusterQueueKind, types.NamespacedName{Name: clusterQueue})
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	flavors, err := cluster.ListAs[kueue.ResourceFlavor](ctx, live, kueue.ResourceFlavorKind)
 	if err != nil {
-		return nil
+		return nil, false
 	}
-	var errs field.ErrorList
+	what := fmt.Sprintf("Kueue, which selects the nodes in queue %s (topology-aware scheduling), never admits such pods without a quota of pods. ", job.Queue)
+	if queue.CountsPods() {
+		what = fmt.Sprintf("Kueue 0.19, which selects the nodes in queue %s (topology-aware scheduling), never admits such pods: the job waits for ever, and other jobs behind it. ", job.Queue)
+	}
 	for _, set := range empty {
 		if queue.SelectsNodes(set.Template, flavors) {
-			errs = append(errs, needsRequests(job, set))
+			errs = append(errs, needsRequests(job, set, what))
 		}
 	}
-	return errs
+	return errs, !queue.CountsPods()
 }
 
 // withoutRequests returns the pods that request nothing, also not by a default of the namespace's LimitRanges.
@@ -80,9 +85,9 @@ func withoutRequests(ctx context.Context, c *cluster.Cluster, namespace string, 
 	return empty
 }
 
-// needsRequests is the error about pods that request nothing in a queue that does not admit them.
-func needsRequests(job mpi.Job, pods mpi.PodSet) *field.Error {
-	why := fmt.Sprintf("the pods (%s) request nothing, and Kueue, which selects the nodes in queue %s (topology-aware scheduling), never admits such pods. Other jobs would wait behind the job. ", pods.Name, job.Queue)
+// needsRequests is the error about pods that request nothing, and what Kueue does with them.
+func needsRequests(job mpi.Job, pods mpi.PodSet, what string) *field.Error {
+	why := fmt.Sprintf("the pods (%s) request nothing, and %s", pods.Name, what)
 	if pods.Requests == nil {
 		return field.Invalid(job.Fields.Launch.Child("name"), job.Runtime, why+"Use a runtime whose pods request CPU or memory, or ask its administrator to add requests to the runtime")
 	}

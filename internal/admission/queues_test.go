@@ -73,10 +73,11 @@ func TestPriorityInQueue(t *testing.T) {
 }
 
 // TestRequestsInQueue: a new job of either kind with pods that request nothing is refused in a queue where Kueue selects the nodes, with the field
-// that sets the requests. It is not if that is not certain.
+// that sets the requests. It is not if that is not certain; in a queue with a quota of pods, it is warned about.
 func TestRequestsInQueue(t *testing.T) {
 	const (
-		why      = " request nothing, and Kueue, which selects the nodes in queue team (topology-aware scheduling), never admits such pods. Other jobs would wait behind the job. "
+		why      = " request nothing, and Kueue, which selects the nodes in queue team (topology-aware scheduling), never admits such pods without a quota of pods. "
+		counted  = " request nothing, and Kueue 0.19, which selects the nodes in queue team (topology-aware scheduling), never admits such pods: the job waits for ever, and other jobs behind it. "
 		launcher = "spec.mpiReplicaSpecs[Launcher].template.spec.containers[0].resources.requests: Required value: the pods (launcher)" + why + "Request CPU or memory, such as cpu: 100m (--launcher-cpu of the command line)"
 		workers  = "spec.mpiReplicaSpecs[Worker].template.spec.containers[0].resources.requests: Required value: the pods (workers)" + why + "Request CPU or memory, such as cpu: 100m (--cpu of the command line)"
 		node     = "spec.trainer.resourcesPerNode: Required value: the pods (node)" + why + "Request CPU or memory, such as cpu: 100m (--cpu of the command line)"
@@ -87,10 +88,17 @@ func TestRequestsInQueue(t *testing.T) {
 	requests := func(template *corev1.PodTemplateSpec) {
 		template.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
 	}
+	counting := func(texts ...string) []string {
+		for i := range texts {
+			texts[i] = strings.Replace(texts[i], why, counted, 1)
+		}
+		return texts
+	}
 	for name, test := range map[string]struct {
 		change     func(*mpi.Job)
 		objects    []client.Object
 		topology   string
+		covered    []any
 		unreadable string
 		mpiJob     []string
 		trainJob   []string
@@ -100,6 +108,12 @@ func TestRequestsInQueue(t *testing.T) {
 		"the launcher requests something": {
 			topology: "racks", change: func(j *mpi.Job) { requests(&j.Launcher.Template) }, mpiJob: []string{workers}, trainJob: []string{initials, node},
 		},
+		"the queue counts pods": {
+			topology: "racks", covered: []any{"cpu", "pods"}, warns: true,
+			mpiJob: counting(launcher, workers), trainJob: counting(initials, node),
+		},
+		"the queue counts other resources":     {topology: "racks", covered: []any{"cpu", "memory"}, mpiJob: []string{launcher, workers}, trainJob: []string{initials, node}},
+		"the queue counts pods on any nodes":   {covered: []any{"pods"}},
 		"no workers":                           {topology: "racks", change: func(j *mpi.Job) { j.Workers.Count = 0 }, mpiJob: []string{launcher}, trainJob: []string{initials, node}},
 		"the queue has no topology":            {},
 		"a LimitRange has a default":           {topology: "racks", objects: []client.Object{ranges}},
@@ -126,7 +140,7 @@ func TestRequestsInQueue(t *testing.T) {
 			}
 			objects := []client.Object{
 				kueueObject("LocalQueue", "ns", "team", map[string]any{"clusterQueue": "all"}),
-				kueueObject("ClusterQueue", "", "all", map[string]any{"resourceGroups": []any{map[string]any{"flavors": []any{map[string]any{"name": "default"}}}}}),
+				kueueObject("ClusterQueue", "", "all", map[string]any{"resourceGroups": []any{map[string]any{"coveredResources": test.covered, "flavors": []any{map[string]any{"name": "default"}}}}}),
 				kueueObject("ResourceFlavor", "", "default", map[string]any{"topologyName": test.topology}),
 			}
 			api := mpitest.FakeAPI().WithObjects(append(objects, test.objects...)...).WithInterceptorFuncs(interceptor.Funcs{

@@ -47,3 +47,13 @@ func (q *ClusterQueue) SelectsNodes(template corev1.PodTemplateSpec, flavors []*
 	// If the queue has other flavors, too, Kueue uses those with a topology only for pods that request one.
 	return with > 0 && (without == 0 || requested)
 }
+
+// CountsPods reports whether the queue has a quota of pods, which pods that request nothing use as well.
+func (q *ClusterQueue) CountsPods() bool {
+	for _, group := range q.Spec.ResourceGroups {
+		if slices.Contains(group.CoveredResources, corev1.ResourcePods) {
+			return true
+		}
+	}
+	return false
+}

@@ -52,3 +52,19 @@ func TestSelectsNodes(t *testing.T) {
 		})
 	}
 }
+
+// TestCountsPods: a queue counts pods if any of its groups does.
+func TestCountsPods(t *testing.T) {
+	for text, want := range map[string]bool{
+		"{}": false, "resourceGroups: [{coveredResources: [cpu, memory]}]": false, "resourceGroups: [{coveredResources: [cpu, pods]}]": true,
+		"resourceGroups: [{coveredResources: [cpu]}, {coveredResources: [pods]}]": true,
+	} {
+		queue := &kueue.ClusterQueue{}
+		if err := yaml.Unmarshal([]byte(text), &queue.Spec); err != nil {
+			t.Fatal(err)
+		}
+		if got := queue.CountsPods(); got != want {
+			t.Errorf("%s: got %t", text, got)
+		}
+	}
+}

@@ -14,7 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
 	"opendatahub.io/mpijob/internal/codes"
@@ -105,9 +107,9 @@ func TestQueueTopologyTakesBack(t *testing.T) {
 	}
 }
 
-// TestQueueTopologyNeedsRequests: where Kueue chooses the nodes, a job of either kind whose pods request nothing is refused, with the field that sets
-// requests, because Kueue never admits it and others would wait. One whose user had suspended it before waits, and its report says why. With a
-// default of a LimitRange, such a job runs.
+// TestQueueTopologyNeedsRequests: where Kueue chooses the nodes, a job of either kind whose pods request nothing is refused in a queue without a quota of
+// pods, with the field that sets requests. In one with such a quota, it is warned about, because not all versions of Kueue admit it, and its report
+// says why it waits, as for one whose user had suspended it before. With a default of a LimitRange, such a job runs.
 func TestQueueTopologyNeedsRequests(t *testing.T) {
 	t.Parallel()
 	for kind, field := range map[string]string{"MPIJob": "spec.mpiReplicaSpecs[Launcher].template.spec.containers[0].resources.requests", trainjob.Kind: "spec.trainer.resourcesPerNode"} {
@@ -120,7 +122,28 @@ func TestQueueTopologyNeedsRequests(t *testing.T) {
 					}
 				}
 			})
-			refused(t, q.emptyJob("empty"), apierrors.IsInvalid, field, "selects the nodes in queue team (topology-aware scheduling), never admits such pods", "such as cpu: 100m")
+			q.addUncounted()
+			empty := q.emptyJob("empty")
+			labels := empty.GetLabels()
+			labels[mpi.LabelQueue] = "uncounted"
+			empty.SetLabels(labels)
+			refused(t, empty, apierrors.IsInvalid, field, "selects the nodes in queue uncounted (topology-aware scheduling), never admits such pods", "such as cpu: 100m")
+
+			var texts warnings
+			warned := q.emptyJob("warned")
+			if err := submit(t, clientWith(t, &texts, func(*rest.Config) {}), warned); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{field, "Kueue 0.19, which selects the nodes in queue team"} {
+				if !strings.Contains(strings.Join(texts.texts, "\n"), want) {
+					t.Errorf("the warnings are %q, want %q", texts.texts, want)
+				}
+			}
+			finds(t, kind, q.namespace, "warned", codes.QueueNeedsRequests)
+			q.hasPods(warned, 0)
+			if err := api.Delete(t.Context(), warned); err != nil {
+				t.Fatal(err)
+			}
 
 			held := q.emptyJob("held")
 			annotations := held.GetAnnotations()
@@ -142,8 +165,8 @@ func TestQueueTopologyNeedsRequests(t *testing.T) {
 			sizes.Spec.Limits = []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, DefaultRequest: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5m")}}}
 			create(t, sizes)
 			sized := q.emptyJob("sized")
-			eventually(t, "it is no longer refused", time.Minute, func() error {
-				return api.Create(t.Context(), sized.DeepCopyObject().(client.Object), client.DryRunAll) //nolint:forcetypeassert // a copy has the same type
+			eventually(t, "the default counts", time.Minute, func() error {
+				return api.Create(t.Context(), empty.DeepCopyObject().(client.Object), client.DryRunAll) //nolint:forcetypeassert // a copy has the same type
 			})
 			q.create(sized)
 			q.runsOnOneNode(sized, 3)
@@ -176,6 +199,24 @@ func newTopologyQueue(t *testing.T, kind string, changes ...runtimeChange) topol
 		runtimeWith(t, q.namespace, "mpi-openmpi", changes)
 	}
 	return q
+}
+
+// addUncounted adds the queue uncounted, which has no quota of pods.
+func (q topologyQueue) addUncounted() {
+	q.t.Helper()
+	for _, text := range []string{
+		"{kind: ClusterQueue, metadata: {name: %[1]s-uncounted}, spec: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[1]s}}, resourceGroups: [" +
+			"{coveredResources: [cpu, memory], flavors: [{name: %[1]s, resources: [{name: cpu, nominalQuota: 1k}, {name: memory, nominalQuota: 1Ti}]}]}]}}",
+		"{kind: LocalQueue, metadata: {name: uncounted, namespace: %[1]s}, spec: {clusterQueue: %[1]s-uncounted}}",
+	} {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal(fmt.Appendf(nil, text, q.namespace), &object.Object); err != nil {
+			q.t.Fatal(err)
+		}
+		object.SetGroupVersionKind(kueue.LocalQueueKind.GroupVersion().WithKind(object.GetKind()))
+		create(q.t, object)
+		q.t.Cleanup(func() { _ = api.Delete(context.Background(), object) })
+	}
 }
 
 // job returns a job of the user's with so many pods, which all need the same domain.
