@@ -95,7 +95,8 @@ def run_mpijob(
         workdir: The working folder of the programs; empty is that of the image.
         gpu_resource: The name of a GPU in the cluster.
         launcher_cpu: Cores of the launcher; empty is ``100m``. A TrainJob has none of its own.
-        launcher_memory: Memory of the launcher; empty requests 128Mi and limits it to 1Gi.
+        launcher_memory: Memory of the launcher; empty requests 128Mi and limits it to 1Gi, or is 1Gi if launcher_cpu
+            is set.
         image_pull_secrets: Secrets with the credentials of the image's registry.
         service_account: The ServiceAccount of the pods.
         topology: A label of nodes by which all pods run in one domain, such as ``topology.kubernetes.io/zone``; with
@@ -119,7 +120,7 @@ def run_mpijob(
     from openshift_ai_sdk.training import MPIJob, ResourceRequirements
     from openshift_ai_sdk.training._training_history import finite
 
-    launcher = ResourceRequirements(cpu=launcher_cpu or None, memory=launcher_memory or None)
+    launcher = ResourceRequirements(cpu=launcher_cpu or "100m", memory=launcher_memory or "1Gi")
     job = MPIJob(
         name,
         namespace or None,
