@@ -124,20 +124,51 @@ func (c cluster) calicoEncrypts(ctx context.Context) (bool, error) {
 	if !forIPv4 && !forIPv6 {
 		return false, nil
 	}
-	hasIPv4, hasIPv6, err := c.families(ctx)
+	agents, err := c.calicoAgents(ctx)
+	if err != nil || agents == nil {
+		return false, err
+	}
+	hasIPv4, hasIPv6, err := c.families(ctx, routesByWorkloads(config, agents))
 	if err != nil || !hasIPv4 && !hasIPv6 || hasIPv4 && !forIPv4 || hasIPv6 && !forIPv6 {
 		return false, err
 	}
-	for _, namespace := range []string{"calico-system", metav1.NamespaceSystem} {
-		if runs, err := c.runs(ctx, namespace, "calico-node"); runs || err != nil {
-			return runs, err
-		}
-	}
-	return false, nil
+	return true, nil
 }
 
-// families returns whether Calico gives pods addresses of IPv4 and of IPv6: new pods get them from all pools that are not disabled.
-func (c cluster) families(ctx context.Context) (hasIPv4, hasIPv6 bool, err error) {
+// calicoAgents returns Calico's DaemonSet; nil if it does not run.
+func (c cluster) calicoAgents(ctx context.Context) (map[string]any, error) {
+	for _, namespace := range []string{"calico-system", metav1.NamespaceSystem} {
+		agents, err := c.read(ctx, daemonSet, client.ObjectKey{Namespace: namespace, Name: "calico-node"})
+		if err != nil {
+			return nil, err
+		}
+		if hasNodes(agents) {
+			return agents, nil
+		}
+	}
+	return nil, nil
+}
+
+// routesByWorkloads reports whether Calico learns the addresses to encrypt from the pods, not from its pools, as where another plug-in, such as
+// that of EKS or AKS, gives pods their addresses. A variable of the agents precedes the configuration.
+func routesByWorkloads(config, agents map[string]any) bool {
+	source := text(config, "spec", "routeSource")
+	containers, _, _ := unstructured.NestedSlice(agents, "spec", "template", "spec", "containers")
+	for _, container := range containers {
+		of, _ := container.(map[string]any)
+		variables, _, _ := unstructured.NestedSlice(of, "env")
+		for _, variable := range variables {
+			if v, _ := variable.(map[string]any); strings.EqualFold(text(v, "name"), "FELIX_ROUTESOURCE") {
+				source = text(v, "value")
+			}
+		}
+	}
+	return strings.EqualFold(source, "WorkloadIPs")
+}
+
+// families returns whether pods get addresses of IPv4 and of IPv6: new pods get Calico's from all pools that are not disabled. Without any pool,
+// they get none that Calico encrypts, unless another plug-in gives them theirs.
+func (c cluster) families(ctx context.Context, byOther bool) (hasIPv4, hasIPv6 bool, err error) {
 	pools := &unstructured.UnstructuredList{}
 	pools.SetGroupVersionKind(ipPool.GroupVersion().WithKind(ipPool.Kind + "List"))
 	switch err := c.api.List(ctx, pools); {
@@ -145,6 +176,9 @@ func (c cluster) families(ctx context.Context) (hasIPv4, hasIPv6 bool, err error
 		return false, false, nil
 	case err != nil:
 		return false, false, fmt.Errorf("list %ss: %w", ipPool.Kind, err)
+	}
+	if len(pools.Items) == 0 && byOther {
+		return c.nodeFamilies(ctx)
 	}
 	for _, pool := range pools.Items {
 		if isTrue(pool.Object, "spec", "disabled") {
@@ -159,14 +193,44 @@ func (c cluster) families(ctx context.Context) (hasIPv4, hasIPv6 bool, err error
 	return hasIPv4, hasIPv6, nil
 }
 
+// nodeFamilies returns whether nodes have addresses of IPv4 and of IPv6. It is IPv4 alone if nodes cannot be read. A few are enough, because those of
+// a cluster have the same.
+func (c cluster) nodeFamilies(ctx context.Context) (hasIPv4, hasIPv6 bool, err error) {
+	var nodes corev1.NodeList
+	switch err := c.api.List(ctx, &nodes, client.Limit(10)); {
+	case apierrors.IsForbidden(err):
+		return true, false, nil
+	case err != nil:
+		return false, false, fmt.Errorf("list Nodes: %w", err)
+	}
+	for _, node := range nodes.Items {
+		addresses := node.Spec.PodCIDRs
+		for _, address := range node.Status.Addresses {
+			if address.Type == corev1.NodeInternalIP {
+				addresses = append(addresses, address.Address)
+			}
+		}
+		for _, address := range addresses {
+			isIPv6 := strings.Contains(address, ":")
+			hasIPv4, hasIPv6 = hasIPv4 || !isIPv6, hasIPv6 || isIPv6
+		}
+	}
+	return hasIPv4 || !hasIPv6, hasIPv6, nil
+}
+
 // runs reports whether a plug-in runs on nodes: the configuration of one that was replaced may still be there.
 func (c cluster) runs(ctx context.Context, namespace, name string) (bool, error) {
 	agents, err := c.read(ctx, daemonSet, client.ObjectKey{Namespace: namespace, Name: name})
 	if err != nil {
 		return false, err
 	}
+	return hasNodes(agents), nil
+}
+
+// hasNodes reports whether a DaemonSet has pods.
+func hasNodes(agents map[string]any) bool {
 	nodes, _, err := unstructured.NestedInt64(agents, "status", "desiredNumberScheduled")
-	return err == nil && nodes > 0, nil
+	return err == nil && nodes > 0
 }
 
 // read returns an object; nil if it does not exist.
