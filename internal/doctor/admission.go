@@ -77,6 +77,7 @@ func (c Cluster) policies(ctx context.Context) []Result {
 	if err := errors.Join(c.API.List(ctx, &policies), c.API.List(ctx, &bindings)); err != nil {
 		return unknown(check, err)
 	}
+	results := found.judgeReportsBinding(check, bindings.Items)
 	names := policyNames
 	if found.byOLM() {
 		names = append(slices.Clone(policyNames), reportsPolicy)
@@ -93,7 +94,7 @@ func (c Cluster) policies(ctx context.Context) []Result {
 		installed = append(installed, &policies.Items[policy], &bindings.Items[binding])
 	}
 	if len(missing) == 0 {
-		return found.otherVersion(check, "ValidatingAdmissionPolicies", true, installed)
+		return append(results, found.otherVersion(check, "ValidatingAdmissionPolicies", true, installed)...)
 	}
 	which := strings.Join(missing, ", ")
 	if len(missing) == len(names) {
@@ -106,10 +107,23 @@ func (c Cluster) policies(ctx context.Context) []Result {
 	} else if slices.Contains(missing, reportsPolicy) {
 		without = writable + ", " + without
 	}
-	return []Result{{
+	return append(results, Result{
 		Check: check, Verdict: Warn,
 		Found:  "ValidatingAdmissionPolicies or their bindings are not installed: " + which + "; " + without,
 		Remedy: "Ask a cluster administrator to install them: " + found.admissionCommand(true),
+	})
+}
+
+// judgeReportsBinding judges reportsPolicy, which stays when OLM's operator is removed: it lets only an operator in the default namespace write reports.
+func (o Operator) judgeReportsBinding(check string, bindings []admissionv1.ValidatingAdmissionPolicyBinding) []Result {
+	isBound := slices.ContainsFunc(bindings, func(b admissionv1.ValidatingAdmissionPolicyBinding) bool { return b.Name == reportsPolicy })
+	if !isBound || o.Namespace == operatorNamespace {
+		return nil
+	}
+	return []Result{{
+		Check: check, Verdict: Fail,
+		Found:  fmt.Sprintf("%s, which OLM needs, refuses the JobReports of an operator in namespace %s", reportsPolicy, o.Namespace),
+		Remedy: "Ask a cluster administrator to delete it: kubectl delete validatingadmissionpolicy,validatingadmissionpolicybinding " + reportsPolicy + " (docs/install.md)",
 	}}
 }
 

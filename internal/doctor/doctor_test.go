@@ -341,6 +341,14 @@ func TestAdmissionObjects(t *testing.T) {
 			want:    []string{"warn Policies: ValidatingAdmissionPolicies or their bindings are not installed: mpijob-reports; users with the role edit can write JobReports"},
 			remedy:  "-f olm-admission.yaml",
 		},
+		"the policy that only OLM needs, and an operator elsewhere": {
+			objects: slices.Concat(policies(append(slices.Clone(policyNames), reportsPolicy)...), webhooks, []client.Object{operator(func(d *appsv1.Deployment) { d.Namespace = "mpi" })}),
+			want:    []string{"fail Policies: mpijob-reports, which OLM needs, refuses the JobReports of an operator in namespace mpi"},
+			remedy:  "kubectl delete validatingadmissionpolicy,validatingadmissionpolicybinding mpijob-reports",
+		},
+		"the policy that only OLM needs, and an operator in its place": {
+			objects: slices.Concat(policies(append(slices.Clone(policyNames), reportsPolicy)...), webhooks, []client.Object{helm}),
+		},
 		"a binding is missing": {
 			objects: slices.Concat(policies(policyNames[1:]...), policies(policyNames[0])[:1], webhooks, []client.Object{operator(nil)}),
 			want:    []string{"warn Policies: ValidatingAdmissionPolicies or their bindings are not installed: mpijob-authors; " + notEnforced},

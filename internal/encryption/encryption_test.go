@@ -211,7 +211,7 @@ func TestNodesAreRefused(t *testing.T) {
 				},
 			})
 			by, err := encryption.Find(t.Context(), api)
-			if len(by) != test.want || errors.Is(err, failed) != (test.err == failed) {
+			if len(by) != test.want || errors.Is(err, failed) != errors.Is(test.err, failed) {
 				t.Errorf("%v encrypts; error: %v", by, err)
 			}
 		})
