@@ -60,7 +60,7 @@ func checkRequests(ctx context.Context, c *cluster.Cluster, live client.Reader, 
 	}
 	what := fmt.Sprintf("Kueue, which selects the nodes in queue %s (topology-aware scheduling), never admits such pods without a quota of pods. ", job.Queue)
 	if queue.CountsPods() {
-		what = fmt.Sprintf("Kueue 0.19, which selects the nodes in queue %s (topology-aware scheduling), never admits such pods: the job waits for ever, and other jobs behind it. ", job.Queue)
+		what = fmt.Sprintf("Kueue 0.19, which selects the nodes in queue %s (topology-aware scheduling), never admits such pods: the job waits forever, and other jobs behind it. ", job.Queue)
 	}
 	for _, set := range empty {
 		if queue.SelectsNodes(set.Template, flavors) {

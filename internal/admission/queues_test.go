@@ -77,7 +77,7 @@ func TestPriorityInQueue(t *testing.T) {
 func TestRequestsInQueue(t *testing.T) {
 	const (
 		why      = " request nothing, and Kueue, which selects the nodes in queue team (topology-aware scheduling), never admits such pods without a quota of pods. "
-		counted  = " request nothing, and Kueue 0.19, which selects the nodes in queue team (topology-aware scheduling), never admits such pods: the job waits for ever, and other jobs behind it. "
+		counted  = " request nothing, and Kueue 0.19, which selects the nodes in queue team (topology-aware scheduling), never admits such pods: the job waits forever, and other jobs behind it. "
 		launcher = "spec.mpiReplicaSpecs[Launcher].template.spec.containers[0].resources.requests: Required value: the pods (launcher)" + why + "Request CPU or memory, such as cpu: 100m (--launcher-cpu of the command line)"
 		workers  = "spec.mpiReplicaSpecs[Worker].template.spec.containers[0].resources.requests: Required value: the pods (workers)" + why + "Request CPU or memory, such as cpu: 100m (--cpu of the command line)"
 		node     = "spec.trainer.resourcesPerNode: Required value: the pods (node)" + why + "Request CPU or memory, such as cpu: 100m (--cpu of the command line)"

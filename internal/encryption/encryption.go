@@ -167,7 +167,7 @@ func routesByWorkloads(config, agents map[string]any) bool {
 }
 
 // families returns whether pods get addresses of IPv4 and of IPv6: new pods get Calico's from all pools that are not disabled. Without any pool,
-// they get none that Calico encrypts, unless another plug-in gives them theirs.
+// they get none that Calico encrypts, unless another plug-in gives them addresses.
 func (c cluster) families(ctx context.Context, byOther bool) (hasIPv4, hasIPv6 bool, err error) {
 	pools := &unstructured.UnstructuredList{}
 	pools.SetGroupVersionKind(ipPool.GroupVersion().WithKind(ipPool.Kind + "List"))

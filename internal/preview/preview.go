@@ -95,7 +95,7 @@ func (p *Preview) noteRequests(pods []mpi.PodSet) {
 		}
 	}
 	if len(empty) > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("pods request nothing (%s): if Kueue selects the nodes in queue %s (topology-aware scheduling), and no LimitRange of the namespace has a default, the job is refused or waits for ever",
+		p.Notes = append(p.Notes, fmt.Sprintf("pods request nothing (%s): if Kueue selects the nodes in queue %s (topology-aware scheduling), and no LimitRange of the namespace has a default, the job is refused or waits forever",
 			strings.Join(empty, ", "), p.Job.Queue))
 	}
 }

@@ -181,7 +181,7 @@ func TestTrainJob(t *testing.T) {
 // TestQueuedWithoutRequests: a note names the pods of a job of either kind in a queue that request nothing.
 func TestQueuedWithoutRequests(t *testing.T) {
 	t.Parallel()
-	const note = "pods request nothing (launcher): if Kueue selects the nodes in queue team (topology-aware scheduling), and no LimitRange of the namespace has a default, the job is refused or waits for ever"
+	const note = "pods request nothing (launcher): if Kueue selects the nodes in queue team (topology-aware scheduling), and no LimitRange of the namespace has a default, the job is refused or waits forever"
 	const queued = "metadata: {labels: {kueue.x-k8s.io/queue-name: team}, "
 	mpiJob := strings.Replace(fmt.Sprintf(mpiJobText, "", 1), ", resources: {requests: {cpu: 100m}}", "", 1)
 	trainJob := "{apiVersion: trainer.kubeflow.org/v1alpha1, kind: TrainJob, metadata: {name: tune, namespace: ns}, spec: {runtimeRef: {name: mpi}, trainer: {numNodes: 2}}}"
