@@ -258,6 +258,32 @@ func (s *Snapshot) free() space {
 	return all
 }
 
+// Displaces reports whether pods of a request might have to displace some that hold these amounts: their node has not room for all of the request,
+// and lacks something that they have.
+func (s *Snapshot) Displaces(request Request, holds []Hold) bool {
+	asked := map[int]int64{}
+	add := func(shape *Shape, count int64) {
+		if shape == nil {
+			return
+		}
+		for _, a := range shape.Requests {
+			asked[a.Resource] += a.Quantity * count
+		}
+	}
+	add(request.Worker, int64(request.Workers))
+	add(request.Launcher, 1)
+	free := s.free()
+	return slices.ContainsFunc(holds, func(hold Hold) bool {
+		i := s.find(hold.Node)
+		for r, amount := range hold.Amount {
+			if i >= 0 && amount > 0 && r < len(free[i]) && free[i][r] < asked[r] {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // Others is what pods that the embedded scheduler has not placed have of nodes, by the node's name and their priority.
 type Others map[string]map[int32]Totals
 

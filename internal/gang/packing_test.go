@@ -227,6 +227,28 @@ func TestFitsByPreemption(t *testing.T) {
 	}
 }
 
+// TestDisplaces: pods stand in the way of others if they have what lacks on their node.
+func TestDisplaces(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.node(4, 1000, func(n *Node) { n.Used = w.resources.Totals(list(4, 100, 2)) }).node(4, 1000)
+	for name, test := range map[string]struct {
+		node      string
+		gpus, cpu int64
+		want      bool
+	}{
+		"GPUs where they lack":          {"node-000", 2, 100, true},
+		"none of the GPUs":              {"node-000", 0, 100, false},
+		"GPUs where others are free":    {"node-001", 2, 100, false},
+		"a node that is gone":           {"node-002", 2, 100, false},
+		"CPUs of which enough are free": {"node-000", 0, 900, false},
+	} {
+		if got := w.snapshot().Displaces(Request{Launcher: w.shape(0, 100), Worker: w.shape(1, 300), Workers: 2}, []Hold{{Node: test.node, Amount: w.resources.Totals(list(test.gpus, test.cpu, 1))}}); got != test.want {
+			t.Errorf("%s: %t, want %t", name, got, test.want)
+		}
+	}
+}
+
 func TestWhatMayPassIsNotForEver(t *testing.T) {
 	t.Parallel()
 	w := newWorld().node(4, 0, func(n *Node) { n.Unschedulable = true }).node(4, 0, func(n *Node) {

@@ -703,8 +703,8 @@ func (e *Scheduler) letThrough(now time.Time, keys map[types.UID]mpi.ID, snapsho
 	}
 }
 
-// fitsByPreemption returns the first of some waiting jobs for which the cluster's scheduler would make room. While a job of a lower priority runs it is not
-// to do so: it would take single pods of that job.
+// fitsByPreemption returns the first of some waiting jobs for which the cluster's scheduler would make room. It is not to do so while a job of a lower priority
+// has what lacks: it would take single pods of that job.
 func (e *Scheduler) fitsByPreemption(short []mpi.ID, snapshot *gang.Snapshot, running []gang.Entry) (next mpi.ID, found bool) {
 	others := e.others(func(job mpi.ID) bool { return e.jobs[job] != nil })
 	lowest, some := others.Lowest()
@@ -714,12 +714,17 @@ func (e *Scheduler) fitsByPreemption(short []mpi.ID, snapshot *gang.Snapshot, ru
 	tried := 0
 	for _, key := range short {
 		c := e.jobs[key]
-		isLower := func(other gang.Entry) bool { return other.Priority < c.priority }
-		if c.priority <= lowest || slices.ContainsFunc(running, isLower) {
+		if c.priority <= lowest {
 			continue
 		}
 		if tried++; tried > mostPreemptions {
 			return next, false
+		}
+		isInDanger := func(other gang.Entry) bool {
+			return other.Priority < c.priority && snapshot.Displaces(c.request(), other.Holds)
+		}
+		if slices.ContainsFunc(running, isInDanger) {
+			continue
 		}
 		if snapshot.FitsByPreemption(c.request(), c.priority, others) {
 			return key, true

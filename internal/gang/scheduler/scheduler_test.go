@@ -144,8 +144,9 @@ func TestLetThrough(t *testing.T) {
 		"a higher priority than another pod":         {jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10}, "b": {held: noRoom, byDefault: true}}, want: "[a]"},
 		"the same priority as another pod":           {running: pods{other: 10}, jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10}}, want: "[]"},
 		"a higher priority, and it asks":             {jobs: map[string]waiting{"a": {held: noRoom, priority: 10}}, want: "[]"},
-		"a higher priority than a job":               {running: pods{ours: []gang.Entry{{Priority: 5}}}, jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10}}, want: "[]"},
-		"a job of the same priority":                 {running: pods{ours: []gang.Entry{{Priority: 10}}}, jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10}}, want: "[a]"},
+		"a higher priority than a job":               {running: pods{ours: []gang.Entry{{Priority: 5, Holds: []gang.Hold{{Node: "a", Amount: gang.Totals{1000, 1}}}}}}, jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10}}, want: "[]"},
+		"a job that has nothing of what lacks":       {running: pods{ours: []gang.Entry{{Priority: 5, Holds: []gang.Hold{{Node: "b", Amount: gang.Totals{1000, 1}}}}}}, jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10}}, want: "[a]"},
+		"a job of the same priority":                 {running: pods{ours: []gang.Entry{{Priority: 10, Holds: []gang.Hold{{Node: "a", Amount: gang.Totals{1000, 1}}}}}}, jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10}}, want: "[a]"},
 		"a higher priority, the last turn is over":   {jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10, probedAt: mpitest.Now.Add(-preemptPause + 1)}}, want: "[]"},
 		"a higher priority, after a pause":           {jobs: map[string]waiting{"a": {held: noRoom, byDefault: true, priority: 10, probedAt: mpitest.Now.Add(-preemptPause)}}, want: "[a]"},
 	}
