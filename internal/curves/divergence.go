@@ -39,7 +39,8 @@ func FindDivergence(all *v1alpha1.TrainingCurves, now time.Time) (Divergence, bo
 		if !IsLoss(curve.Name) && !converging.MatchString(curve.Name) {
 			continue
 		}
-		if found, isNone := isNotFinite(curve, isLast); isNone {
+		// What is no loss can begin with an infinite value, and have no value where nothing is compared.
+		if found, isNone := isNotFinite(curve, isLast && IsLoss(curve.Name)); isNone && (IsLoss(curve.Name) || isResidual(curve.Name) || wasFinite(curve)) {
 			return found, true
 		}
 		if found, grows := growth(curve); grows && slices.Contains(growing, curve.Name) {
@@ -47,6 +48,14 @@ func FindDivergence(all *v1alpha1.TrainingCurves, now time.Time) (Divergence, bo
 		}
 	}
 	return Divergence{}, false
+}
+
+// isResidual reports whether a figure is the residual of a solver by its name.
+func isResidual(name string) bool { return strings.Contains(name, "resid") }
+
+// wasFinite reports whether a curve has a number: the error to a solution that is unknown never is one.
+func wasFinite(curve v1alpha1.TrainingCurve) bool {
+	return slices.ContainsFunc(Values(curve), isFinite)
 }
 
 // IsLoss reports whether a figure is a loss by its name.

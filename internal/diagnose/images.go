@@ -33,7 +33,7 @@ func images(p *input) []Finding {
 	if p.pullsAlways(g.Pods[0].Role) {
 		figures["second"], figures["secondAction"] = "If the nodes have the image, let them use it: imagePullPolicy Always asks the registry each time.", p.field(g.Pods[0].Role)+".spec.containers[0].imagePullPolicy: IfNotPresent"
 	}
-	if other := p.siblingImage(strings.Trim(p.imageOf(g), `"`)); other != "" && tagMatters.MatchString(figures["why"]) {
+	if other := p.siblingImage(g.Pods[0].Role, strings.Trim(p.imageOf(g), `"`)); other != "" && wrongTag.MatchString(figures["why"]) {
 		figures["second"], figures["secondAction"] = figures["first"], figures["firstAction"]
 		figures["first"] = "Use the tag that the job's other pods have: " + other + "."
 		figures["firstAction"] = p.field(g.Pods[0].Role) + ".spec.containers[0].image: " + other
@@ -60,10 +60,17 @@ func images(p *input) []Finding {
 }
 
 // tagMatters is why an image was not pulled that could be the wrong one.
-var tagMatters = regexp.MustCompile(`^: (?:the registry is not reachable|no image with this name|authentication required|it is not on the node)`)
+var tagMatters = regexp.MustCompile(`^: (?:the registry is not reachable|no image with this name|authentication required)`)
 
-// siblingImage returns the image of the same repository that a container of the job has with another tag, and that was pulled; "" if there is none.
-func (p *input) siblingImage(image string) string {
+// wrongTag is why an image was not pulled that does not exist.
+var wrongTag = regexp.MustCompile(`^: (?:no image with this name|it is not on the node)`)
+
+// siblingImage returns the image of the same repository that a container of the job has with another tag, and that was pulled; "" if there is none, or the image
+// is not that of the role's main container.
+func (p *input) siblingImage(role mpi.Role, image string) string {
+	if main := p.Template(role).Containers; len(main) == 0 || main[0].Image != image {
+		return ""
+	}
 	for _, pod := range p.Pods {
 		template := p.Template(pod.Role)
 		for _, c := range slices.Concat(template.InitContainers, template.Containers) {

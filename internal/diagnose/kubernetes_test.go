@@ -343,6 +343,16 @@ nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so
 				s.job.Workers.Template.Spec.Containers[0].ReadinessProbe = probe
 			},
 		)},
+		"readiness-without-output-with-a-secret": {codes.WorkersNotReady, running(2, func(j *mpi.Job) { j.Launcher.AfterWorkers = true }).with(
+			func(s *scene) { s.seen.Launcher, s.seen.LauncherPods = nil, nil },
+			worker(1, corev1.PodRunning, notReadyFor(time.Minute)),
+			event("Pod", "pi-worker-1", "Unhealthy", "Readiness probe failed: "),
+			func(s *scene) {
+				probe := &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"mysqladmin", "ping", "--password=hunter2"}}}}
+				s.job.Workers.Template.Spec.Containers[0].ReadinessProbe = probe
+			},
+			masksAll,
+		)},
 		"startup-probe-not-executed-before-the-launcher": {codes.WorkersNotReady, running(2, func(j *mpi.Job) { j.Launcher.AfterWorkers = true }).with(
 			func(s *scene) { s.seen.Launcher, s.seen.LauncherPods = nil, nil },
 			worker(1, corev1.PodRunning, notReadyFor(time.Minute)), event("Pod", "pi-worker-1", "Unhealthy", "Startup probe errored and resulted in Unknown state: "+runcLacks),

@@ -40,6 +40,9 @@ var (
 	stoppedByProbe = regexp.MustCompile(`[Cc]ontainer \S+ failed (liveness|startup) probe`)
 )
 
+// maxProbe is how much of a probe is shown.
+const maxProbe = 100
+
 // stopsSoon is how soon the kubelet stops a container after its probe failed for the last time.
 const stopsSoon = 10 * time.Second
 
@@ -78,20 +81,24 @@ func probes(p *input) []Finding {
 // probeOf returns what the readiness, liveness or startup probe of a role's pods does, in brackets, such as " (test -f /tmp/ready)"; "" if they
 // have none.
 func (p *input) probeOf(role mpi.Role, kind string) string {
-	template := p.Template(role)
+	template, text := p.Template(role), ""
 	for _, c := range slices.Concat(template.InitContainers, template.Containers) {
 		probe := map[string]*corev1.Probe{"readiness": c.ReadinessProbe, "liveness": c.LivenessProbe, "startup": c.StartupProbe}[kind]
 		switch {
-		case probe == nil:
+		case text != "" || probe == nil:
 		case probe.Exec != nil:
-			return " (" + phrase.QuoteCommand(probe.Exec.Command) + ")"
+			text = phrase.Cut(phrase.QuoteCommand(probe.Exec.Command), maxProbe)
 		case probe.HTTPGet != nil:
-			return fmt.Sprintf(" (GET %s at port %s)", cmp.Or(probe.HTTPGet.Path, "/"), probe.HTTPGet.Port.String())
+			path, _, _ := strings.Cut(probe.HTTPGet.Path, "?")
+			text = fmt.Sprintf("GET %s at port %s", phrase.Cut(cmp.Or(path, "/"), maxProbe), probe.HTTPGet.Port.String())
 		case probe.TCPSocket != nil:
-			return fmt.Sprintf(" (connect to port %s)", probe.TCPSocket.Port.String())
+			text = "connect to port " + probe.TCPSocket.Port.String()
 		}
 	}
-	return ""
+	if text == "" {
+		return ""
+	}
+	return " (" + p.mask(text) + ")"
 }
 
 // probeBefore returns the probe because of which a container was stopped, with its last answer and the event that has it; "" if it

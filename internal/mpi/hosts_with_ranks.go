@@ -17,7 +17,8 @@ var placingVariables = []string{"OMPI_MCA_rmaps", "PRTE_MCA_rmaps", "I_MPI_PERHO
 // returns false if the command has not one call of MPI's launchers with a number of ranks, or may place the ranks in another way.
 func (j Job) HostsWithRanks(command string, env []corev1.EnvVar) (ranks, hosts int, known bool) {
 	calls, programs := OptionsOfLaunchers(command), ProgramsOfLaunchers(command)
-	if len(calls) != 1 || len(programs[0]) == 0 || j.SlotsPerWorker < 1 || slices.Contains(programs[0], ":") || slices.ContainsFunc(env, placesRanks) {
+	setsPlacement := slices.ContainsFunc(placingVariables, func(name string) bool { return strings.Contains(command, name) })
+	if len(calls) != 1 || len(programs[0]) == 0 || j.SlotsPerWorker < 1 || slices.Contains(programs[0], ":") || setsPlacement || slices.ContainsFunc(env, placesRanks) {
 		return 0, 0, false
 	}
 	words := strings.Fields(calls[0])

@@ -21,7 +21,8 @@ func TestHostsWithRanks(t *testing.T) {
 		"mpirun pi": unknown, "mpirun -n $RANKS pi": unknown, "mpirun -n 0 pi": unknown, "mpirun -n 1 a : -n 1 b": unknown, "mpirun -n 2 a; mpirun -n 4 b": unknown,
 		"mpirun -n 2 --map-by node pi": unknown, "mpirun -n 3 -ppn 1 pi": unknown, "mpirun -N 1 -n 3 pi": unknown, "mpirun --bynode -n 3 pi": unknown, "mpirun -rr -n 3 pi": unknown,
 		"mpirun -n 2 --host a,b pi": unknown, "mpirun --hostfile h -n 2 pi": unknown, "mpirun -n 2 --rankfile r pi": unknown, "mpirun -n 2 --unheard pi": unknown,
-		"mpirun --mca rmaps_base_mapping_policy node -n 2 pi": unknown, "python3 train.py -n 2": unknown, "mpirun -n 2": unknown,
+		"mpirun --mca rmaps_base_mapping_policy node -n 2 pi": unknown, "python3 train.py -n 2": unknown,
+		"export OMPI_MCA_rmaps_base_mapping_policy=node; mpirun -n 4 train": unknown, "env I_MPI_PERHOST=1 mpirun -n 4 train": unknown, "mpirun -n 2": unknown,
 	} {
 		got := unknown
 		if ranks, hosts, known := job.HostsWithRanks(command, nil); known {
