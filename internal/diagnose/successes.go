@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 
 	"opendatahub.io/mpijob/api/v1alpha1"
@@ -83,7 +84,7 @@ func partEnded(p *input) []Finding {
 	if launcher == nil {
 		return nil
 	}
-	asides := loglines.Asides(launcher.Log.Lines)
+	asides := slices.DeleteFunc(loglines.Asides(launcher.Log.Lines), func(a loglines.Aside) bool { return stopped.MatchString(a.Message) })
 	if len(asides) == 0 {
 		return nil
 	}
@@ -105,6 +106,9 @@ func partEnded(p *input) []Finding {
 	}
 	return []Finding{p.findAs(entry, []facts.Pod{*launcher}, figures, evidence...)}
 }
+
+// stopped is an exception with which helpers of a program end when it stops them, or is done with their queues.
+var stopped = regexp.MustCompile(`^(?:KeyboardInterrupt$|SystemExit\b|BrokenPipeError\b|EOFError$)`)
 
 // howToFail are the last remedies for a part of a program that has failed: how the program notices it.
 var howToFail = map[loglines.Part][]v1alpha1.Remedy{

@@ -139,6 +139,8 @@ NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.
 		"another line follows":        loggedTraceback + "continuing with the next file",
 		"what Python ignores":         "saved\nException ignored in: <function Pool.__del__ at 0x7f>\nTraceback (most recent call last):\n  File \"/usr/lib/python3.11/a.py\", line 3, in __del__\n    x()\nTypeError: 'NoneType' object is not callable",
 		"a thread of a library":       "saved\nException in thread Thread-1:\nTraceback (most recent call last):\n  File \"/usr/lib/python3/dist-packages/tqdm/_monitor.py\", line 3, in run\n    x()\nConnectionError: closed",
+		"a helper that is stopped":    strings.Replace(childEnded, "ValueError: invalid literal for int() with base 10: 'n/a'", "KeyboardInterrupt", 1),
+		"a queue that is closed":      strings.Replace(childEnded, "ValueError: invalid literal for int() with base 10: 'n/a'", "BrokenPipeError: [Errno 32] Broken pipe", 1),
 		"a message without traceback": "ValueError: expected in this test",
 		"an abort with a code":        "MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD\nwith errorcode 3.",
 		"a figure":                    "MeanSquaredError: 0.01",
