@@ -39,7 +39,7 @@ var softwareErrors = []OwnError{
 		},
 	},
 	{
-		Name: "build", Matches: regexp.MustCompile(`cannot find -l\S+|undefined reference to|:\d+: fatal error: \S+: No such file or directory|^\[[^\]]*\] Error \d|No rule to make target|^\S+:\d+:\d+: error: |Cannot open (?:module file|include(?:d)? file) '`),
+		Name: "build", Matches: regexp.MustCompile(`cannot find -l\S+|undefined reference to|:\d+: fatal error: \S+: No such file or directory|No rule to make target|^\S+:\d+:\d+: error: |Cannot open (?:module file|include(?:d)? file) '`),
 		Remedies: []v1alpha1.Remedy{
 			{Text: "Compile the program when the image is built, with the libraries, headers and modules that it needs: packages of Debian whose names end with -dev, of Fedora with -devel.", Action: "{programTemplate}.spec.containers[0].image"},
 			{Text: "Compile programs of MPI by its compilers, which know its folders.", Action: "mpicc, mpicxx, mpifort"},

@@ -218,7 +218,7 @@ var errorLines = []errorLine{
 	{text: "can't find '__main__' module", pattern: regexp.MustCompile(`^\S*python[\d.]*: (?P<error>can't find '__main__' module in '.+')$`)},
 	// Compilers and make.
 	{text: "rror: ", pattern: regexp.MustCompile(`^(?P<error>[^\s:]+:\d+(?::\d+)?: (?:fatal )?error: .+)$`)},
-	{text: ": *** ", pattern: regexp.MustCompile(`^make(?:\[\d+\])?: \*\*\* (?P<error>.+)$`)},
+	{text: ": *** ", pattern: regexp.MustCompile(`^make(?:\[\d+\])?: \*\*\* (?P<error>.+)$`), but: endOfRecipe},
 	// Clients of S3: aws and mc.
 	{text: "An error occurred (", pattern: regexp.MustCompile(`(?P<error>An error occurred \(\w+\) when calling .+)$`)},
 	{text: "Unable to locate credentials", pattern: regexp.MustCompile(`^(?P<error>Unable to locate credentials.*)$`)},
@@ -277,6 +277,9 @@ var errnoTexts = []string{
 	"File too large", "File name too long", "Invalid cross-device link", "Operation not permitted",
 }
 
+// endOfRecipe is make's report of a command that failed, which has reported its own error.
+var endOfRecipe = regexp.MustCompile(`^\[[^\]]*\] Error \d+`)
+
 // archiveError is an error of a program that unpacks archives.
 var archiveError = regexp.MustCompile(`^(?P<error>(?:tar|gzip|gunzip|bzip2|xz|zstd|unzip): .+)$`)
 
@@ -305,8 +308,28 @@ func lastPlain(lines []string) map[string]int {
 func wentOn(lines []string, at int, lastPlain map[string]int) bool {
 	const nearby = 3
 	tag := RankTag.FindString(lines[at])
+	if withoutPrivilege.MatchString(lines[at][len(tag):]) {
+		return printsMore(lines[at+1:], rankOf(lines[at]))
+	}
 	last, is := lastPlain[tag]
 	return is && (last > at+nearby || last > at && removal.MatchString(lines[at][len(tag):]))
+}
+
+// withoutPrivilege is what libraries report of a call that containers are mostly not permitted, and do without. numactl ends after it.
+var withoutPrivilege = regexp.MustCompile(`^(?:\S+: )*(?:[gs]et_mempolicy|mbind|move_pages|sched_setaffinity|kill)\b.*: Operation not permitted\s*$`)
+
+// printsMore reports whether a rank prints other lines in the rest of a log, before MPI reports its end.
+func printsMore(rest []string, rank string) bool {
+	for _, line := range rest {
+		if ruler.MatchString(line) || strings.HasPrefix(line, "=====") {
+			return false
+		}
+		text := strings.TrimSpace(line[len(RankTag.FindString(line)):])
+		if rankOf(line) == rank && text != "" && !LauncherWords.MatchString(text) && !withoutPrivilege.MatchString(text) {
+			return true
+		}
+	}
+	return false
 }
 
 // removal is an error of rm and rmdir.
