@@ -160,7 +160,7 @@ var ownErrors = []OwnError{
 		},
 	},
 	{
-		Name: "network", Matches: regexp.MustCompile(`(?i:connection timed out|connection refused)|Network is unreachable|Max retries exceeded|No route to host|Could(?:n't| not) connect to|download timed out|[Ff]ailed to connect to|socket\.timeout|TimeoutError: (?:timed out|\[Errno 110\])|ConnectTimeout|urlopen error|timeout expired|[Cc]ouldn't connect to 'https?:` +
+		Name: "network", Matches: regexp.MustCompile(`(?i:connection timed out|connection refused)|Cannot assign requested address|EADDRNOTAVAIL|Network is unreachable|Max retries exceeded|No route to host|Could(?:n't| not) connect to|download timed out|[Ff]ailed to connect to|socket\.timeout|TimeoutError: (?:timed out|\[Errno 110\])|ConnectTimeout|urlopen error|timeout expired|[Cc]ouldn't connect to 'https?:` +
 			// Drivers of databases and queues, and what Go, Java and gRPC report.
 			`|Can't connect to (?:\w+ )*server|Cannot connect to host|[Cc]onnection timeout to|(?i:timeout connecting to|connect timed out|connection attempt timed out|connect timeout)|ServerSelectionTimeoutError|NoBrokersAvailable|dial tcp |ORA-12170|java\.net\.\w*(?:Timeout|Connect)\w*Exception|Connection to \S+ (?:timed out|failed)`),
 		Remedies: []v1alpha1.Remedy{

@@ -6,6 +6,11 @@ import (
 	"opendatahub.io/mpijob/api/v1alpha1"
 )
 
+// otherPodsAddress are the remedies for a program that listens at an address which its pod does not have. A connection fails with the same error.
+var otherPodsAddress = []v1alpha1.Remedy{
+	{Text: "A program can only listen at an address of its own pod. Listen at all of them, in the pod whose name the others connect to; that of rank 0 is {host|the first host}.", Action: `socket.bind(("", PORT))`},
+}
+
 // valueErrors are kinds of errors of values, files and connections that a more general kind would match, or none. The texts are those of CPython 3.9 to
 // 3.14, NumPy, mpi4py, PyTorch, protobuf, SQLite, OpenSSL and the kernel (errno(3)).
 var valueErrors = []OwnError{
@@ -74,10 +79,12 @@ var valueErrors = []OwnError{
 		},
 	},
 	{
-		Name: "address of another pod", Matches: regexp.MustCompile(`Cannot assign requested address|EADDRNOTAVAIL`),
-		Remedies: []v1alpha1.Remedy{
-			{Text: "A program can only listen at an address of its own pod. Listen at all of them, in the pod whose name the others connect to; that of rank 0 is {host|the first host}.", Action: `socket.bind(("", PORT))`},
-		},
+		Name: "address of another pod", Matches: regexp.MustCompile(`(?i)\b(?:bind|listen)\w*\b.*(?:cannot assign requested address|EADDRNOTAVAIL)|(?:cannot assign requested address|EADDRNOTAVAIL).*\b(?:bind|listen)\w*\b`),
+		Remedies: otherPodsAddress,
+	},
+	{
+		Name: "address of another pod", Matches: regexp.MustCompile(`Cannot assign requested address|EADDRNOTAVAIL`), Source: regexp.MustCompile(`(?i:bind|listen\w*|\bserve\w*|(?:create|start|run)_\w*server|(?:http|tcp|udp|rpc)server)\(`),
+		Remedies: otherPodsAddress,
 	},
 	{
 		Name: "closed file", Matches: regexp.MustCompile(`\[Errno 9\]|Bad file descriptor`),

@@ -22,6 +22,8 @@ var (
 	// ofEnvironment is a variable of the environment in a line of a program, and bareName a variable of its own as an argument.
 	ofEnvironment = regexp.MustCompile(`\b(?:environ(?:\.get\(|\[)|getenv\()\s*["'](\w+)["']`)
 	bareName      = regexp.MustCompile(`[(,=]\s*([A-Za-z_]\w*)\s*[,)]`)
+	// unassigned is the error of a connection to an address of a family that the pod does not have.
+	unassigned = regexp.MustCompile(`Cannot assign requested address|EADDRNOTAVAIL`)
 	// listens is an option or a variable with an address at which the program itself listens, by its name.
 	listens = regexp.MustCompile(`(?i)[\w-]*(?:listen|bind|metric|serve|export)[\w-]*[\s=]+\S+`)
 	// ownServer is a server that a command starts itself.
@@ -39,7 +41,10 @@ var servers = map[string]string{
 // localAddress returns the remedies for a connection to the pod itself that was refused, and adds figures for them; nil if the address is another one, or
 // something in the pod may be about to listen there.
 func (p *input) localAddress(figures map[string]string) []v1alpha1.Remedy {
-	if !refusedConnection.MatchString(cmp.Or(figures["wholeError"], causeText(figures))) {
+	text := cmp.Or(figures["wholeError"], causeText(figures))
+	// Where nothing listens on 127.0.0.1, localhost is tried as ::1, which a pod without IPv6 does not have.
+	isUnassigned := unassigned.MatchString(text) && len(localAddressesIn(addressIn(causeText(figures), figures["ownSource"]))) > 0
+	if !refusedConnection.MatchString(text) && !isUnassigned {
 		return nil
 	}
 	address := p.localTarget(figures)
