@@ -87,7 +87,7 @@ var (
 	OverflowHint = v1alpha1.Remedy{
 		Text: "The number {wrapped} may be an overflow of 32-bit integers: {unwrapped}. If it is a count or a sum, use 64 bits for it and for all arrays that it is computed from.", Action: `dtype="int64" (MPI_INT64_T)`,
 	}
-	// OwnLock are the first remedies for ranks each of which probably waits for a lock that it holds. They use object, the lock, and first and second, the
+	// OwnLock are the remedies, after ThreadLock, for ranks each of which may wait for a lock that it holds. They use object, the lock, and first and second, the
 	// function that may hold it and the one that it calls.
 	OwnLock = []v1alpha1.Remedy{
 		{Text: "If {first} holds {object} when it calls {second}, the thread waits for itself: a Lock is not given to the same thread twice. Use an RLock, or call {second} after the lock is released.", Action: "threading.RLock()"},

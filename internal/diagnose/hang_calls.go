@@ -122,8 +122,8 @@ func ownWaitRemedies(text string, lines []string, command string, figures map[st
 	}
 	remedies := found.remedies
 	if found.source == takenLock && nameOwnLock(all, figures) {
-		sentence = strings.Replace(sentence, " for a lock of its own threads, not for another rank", " for a lock that it probably holds itself, and not in MPI", 1)
-		remedies = codes.OwnLock
+		sentence = strings.Replace(sentence, " for a lock of its own threads, not for another rank", " for a lock that it may hold itself, and not in MPI", 1)
+		remedies = slices.Concat(remedies, codes.OwnLock)
 	}
 	figures["alone"], figures["reason"] = sentence, sentence
 	return remedies

@@ -13,8 +13,11 @@ var (
 	// longNumber is an integer of an error's text that is no part of another number or word.
 	longNumber = regexp.MustCompile(`(?:^|[\s(=:,\[<>])(-?\d{7,10})(?:\.?$|\.?\s|[),:;\]])`)
 	// isCount is a word for a count, a sum or an index in an error or in the line that raised it, and isNoCount one for another number.
-	isCount   = regexp.MustCompile(`(?i)\b(?:n_?\w*|num\w*|number of|\w*count\w*|total\w*|\w*sum|sizes?|\w*length|len|tokens|samples|rows|items|elements|entries|\w*bytes|offsets?|displacement|ind(?:ex|ices)|positions?|steps|pairs|points|cells|particles|edges|words|dimensions?|nnz)\b`)
-	isNoCount = regexp.MustCompile(`(?i)\b(?:errno|(?:exit |error |return )?code|status|hash|seed|handle|address|id|timestamp|time|temperature|loss|energy|tag)\b[^\d-]{0,20}$`)
+	isCount   = regexp.MustCompile(`(?i)\b(?:n|n_\w+|(?-i:n(?:um)?[A-Z]\w*)|nums?|num_\w+|number of|\w*count\w*|total\w*|\w*sum|sizes?|\w*length|len|tokens|samples|rows|items|elements|entries|\w*bytes|offsets?|displacement|ind(?:ex|ices)|positions?|steps|pairs|points|cells|particles|edges|words|dimensions?|nnz)\b`)
+	isNoCount = regexp.MustCompile(`(?i)\b(?:errno|(?:exit |error |return )?code|status|hash|seed|handle|address|id|timestamp|time|temperature|loss|energy|tag)\b[^\d-]{0,20}$|checksum|\bcrc`)
+	// beforeBound and afterBound are what is next to a bound in a text about the values that are allowed.
+	beforeBound = regexp.MustCompile(`(?:<=?|>=?|\[ *-?\d+ *,|\b(?:in|of) (?:the )?range \[?|\b(?:between|from|than|equal to)(?: -?\d+ (?:and|to))?) *$`)
+	afterBound  = regexp.MustCompile(`^ *(?:<|>|, *-?\d+ *\]|(?:and|to) -?\d+\b)`)
 )
 
 const (
@@ -33,7 +36,8 @@ func hintOverflow(entry codes.Entry, figures map[string]string) codes.Entry {
 	for _, at := range longNumber.FindAllStringSubmatchIndex(text, -1) {
 		number, err := strconv.ParseInt(text[at[2]:at[3]], 10, 64)
 		before := text[:at[2]]
-		if err != nil || isNoCount.MatchString(before) || !isCount.MatchString(text+"\n"+figures["ownSource"]) {
+		isBound := beforeBound.MatchString(before) || afterBound.MatchString(text[at[3]:])
+		if err != nil || isBound || isNoCount.MatchString(before) || !isCount.MatchString(text+"\n"+figures["ownSource"]) {
 			continue
 		}
 		meant := ""
