@@ -150,7 +150,7 @@ func WarnPath(env []corev1.EnvVar, at *field.Path) []string {
 		}
 		folders := strings.Split(v.Value, ":")
 		hasPrograms := func(folder string) bool {
-			return folder == "/usr/bin" || folder == "/bin" || strings.Contains(folder, "$(")
+			return slices.Contains([]string{"/usr/bin", "/bin"}, path.Clean(folder)) || strings.Contains(folder, "$(")
 		}
 		if !slices.ContainsFunc(folders, hasPrograms) {
 			return []string{fmt.Sprintf("%s: PATH replaces that of the image, and has no /usr/bin, so that programs such as sh are not found: add the folders of the image's PATH, or remove the variable", at)}

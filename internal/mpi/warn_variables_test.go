@@ -97,6 +97,7 @@ func TestWarnPath(t *testing.T) {
 		"one folder":              {corev1.EnvVar{Name: "PATH", Value: "/opt/conda/bin"}, "worker.spec.containers[0].env[1].value: PATH replaces that of the image, and has no /usr/bin, so that"},
 		"folders below":           {corev1.EnvVar{Name: "PATH", Value: "/usr/bin/app:/usr/local/bin"}, "has no /usr/bin"},
 		"all folders":             {corev1.EnvVar{Name: "PATH", Value: "/opt/conda/bin:/usr/local/bin:/usr/bin:/bin"}, ""},
+		"a slash at the end":      {corev1.EnvVar{Name: "PATH", Value: "/app:/usr/bin/"}, ""},
 		"an older image":          {corev1.EnvVar{Name: "PATH", Value: "/bin:/app"}, ""},
 		"a variable of env":       {corev1.EnvVar{Name: "PATH", Value: "/app:$(FOLDERS)"}, ""},
 		"a value of elsewhere":    {corev1.EnvVar{Name: "PATH", ValueFrom: &corev1.EnvVarSource{}}, ""},
