@@ -56,17 +56,31 @@ var rankVariables = [][2]string{
 	{"OMPI_COMM_WORLD_RANK", ""}, {"PMIX_RANK", ""}, {"PMI_RANK", ""}, {"HOROVOD_RANK", "HOROVOD_SIZE"}, {"RANK", "WORLD_SIZE"},
 }
 
-// RankOf returns the rank that a process with an environment has; false if it is none.
-func RankOf(env []string) (int32, bool) {
+// RankOf returns the rank that a process with an environment has; false if it is none. A variable of any program that all processes of the pod have is
+// not from a launcher.
+func RankOf(env, pod []string) (int32, bool) {
+	rank, variable := rankIn(env, pod)
+	return rank, variable != ""
+}
+
+// HasRankOf reports whether a process has the rank of its parent, in the same variable: in mpirun, the parent may have one of its own.
+func HasRankOf(env, parent, pod []string) bool {
+	rank, variable := rankIn(env, pod)
+	above, of := rankIn(parent, pod)
+	return variable != "" && variable == of && rank == above
+}
+
+// rankIn returns a rank, and in which variable it is; "" if there is none.
+func rankIn(env, pod []string) (rank int32, variable string) {
 	for _, names := range rankVariables {
-		if names[1] != "" && environ.Get(env, names[1]) == "" {
+		if names[1] != "" && (environ.Get(env, names[1]) == "" || environ.Get(pod, names[0]) != "") {
 			continue
 		}
 		if n, err := strconv.ParseInt(environ.Get(env, names[0]), 10, 32); err == nil && n >= 0 {
-			return int32(n), true
+			return int32(n), names[0]
 		}
 	}
-	return 0, false
+	return 0, ""
 }
 
 // IsRestarted reports whether what started a rank goes on without it, or starts it again, if it fails: elastic Horovod, and torchrun with restarts.

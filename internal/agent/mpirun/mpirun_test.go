@@ -67,7 +67,7 @@ func TestRankOf(t *testing.T) {
 		"OMPI_COMM_WORLD_RANK=-1": {0, 0, false},
 		"":                        {0, 0, false},
 	} {
-		rank, is := RankOf(strings.Fields(env))
+		rank, is := RankOf(strings.Fields(env), nil)
 		if size := SizeOf(strings.Fields(env)); rank != want.rank || is != want.is || size != want.size {
 			t.Errorf("%s: rank %d of %d, %t", env, rank, size, is)
 		}
@@ -78,6 +78,33 @@ func TestRankOf(t *testing.T) {
 	} {
 		if got := IsRestarted(strings.Fields(env)); got != want {
 			t.Errorf("%s: it is restarted: %t", env, got)
+		}
+	}
+}
+
+// TestRanksBelowOthers: a pod's own RANK makes no process a rank, and a rank of MPI is one although its parent has such a variable.
+func TestRanksBelowOthers(t *testing.T) {
+	const template, mpi = "RANK=0 WORLD_SIZE=4", "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=4 RANK=0 WORLD_SIZE=4"
+	for name, test := range map[string]struct {
+		env, parent, pod string
+		is, same         bool
+	}{
+		"the pod's variables":               {template, template, template, false, false},
+		"a rank of MPI in such a pod":       {mpi, template, template, true, false},
+		"what it starts":                    {mpi, mpi, template, true, true},
+		"a rank below such a launcher":      {mpi, template, "", true, false},
+		"a process of torchrun":             {"RANK=0 WORLD_SIZE=2", "", "", true, false},
+		"what that starts":                  {template, template, "", true, true},
+		"another rank than the parent's":    {"PMI_RANK=1", "PMI_RANK=0", "", true, false},
+		"a rank in a pod with MPI's own":    {"PMI_RANK=1", "", "PMI_RANK=1", true, false},
+		"a process below a rank without it": {"", mpi, "", false, false},
+	} {
+		env, parent, pod := strings.Fields(test.env), strings.Fields(test.parent), strings.Fields(test.pod)
+		if _, is := RankOf(env, pod); is != test.is {
+			t.Errorf("%s: it is a rank: %t", name, is)
+		}
+		if same := HasRankOf(env, parent, pod); same != test.same {
+			t.Errorf("%s: it has its parent's rank: %t", name, same)
 		}
 	}
 }

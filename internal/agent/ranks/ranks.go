@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -246,7 +247,7 @@ func (r *Ranks) recognize(pid int, state process.Stat, known *observed) {
 		return
 	}
 	env := process.Environ(pid)
-	rank, is := mpirun.RankOf(env)
+	rank, is := mpirun.RankOf(env, os.Environ())
 	above := process.Ancestors(pid)
 	if !is || !process.IsOwn(above) {
 		return
@@ -255,7 +256,7 @@ func (r *Ranks) recognize(pid int, state process.Stat, known *observed) {
 		known.until = time.Time{}
 		return
 	}
-	if above, is := mpirun.RankOf(process.Environ(state.Parent)); is && above == rank {
+	if mpirun.HasRankOf(env, process.Environ(state.Parent), os.Environ()) {
 		return
 	}
 	known.rank = rank
