@@ -22,6 +22,12 @@ var (
 	resultFile   = regexp.MustCompile(`(?:^|[\s"'(=:])(/[\w.+@%=-]+(?:/[\w.+@%=-]+)*(?:\.(?:pt|pth|ckpt|safetensors|onnx|h5|hdf5|npy|npz|pkl|joblib|parquet|csv|model|bin|keras|vtu|vtk)|/saved_model|/checkpoint[-_]?\d*))(?:$|[\s"'),;:.])`)
 	// relativeResult is such a file in the working directory, which images set.
 	relativeResult = regexp.MustCompile(`(?:^|[\s"'(=])((?:\.{1,2}/)*[\w@%+-][\w.+@%-]*(?:/[\w.+@%-]+)*\.(?:pt|pth|ckpt|safetensors|onnx|h5|hdf5|npy|npz|pkl|joblib|parquet|csv|bin|keras|vtu|vtk))(?:$|[\s"'),;:.])`)
+	// beforeRelative is how a line goes on to such a file: another one in it may be something else.
+	beforeRelative = regexp.MustCompile(`(?i)\b(?:to|as|in|saved?|saving|wrote|written|writing|stored|dumped|exported|checkpoint(?:ed|ing))(?: (?:the|model|checkpoint|weights|results?|table|file|array|data))*:? ?['"(=]?$`)
+	// notWritten is in lines about files that are no longer there, or are written elsewhere, and ownFile in those about files that programs write for
+	// themselves.
+	notWritten = regexp.MustCompile(`(?i)\b(?:removed?|removing|deleted?|deleting|not found|missing|pushed|pushing|hdfs|bucket|s3fs|minio)\b`)
+	ownFile    = regexp.MustCompile(`(?i)cache|te?mp(?:[\W_]|$)|temporary`)
 	// notResult are files that programs write for themselves.
 	notResult = regexp.MustCompile(`/(?:\.?cache|__pycache__|ompi[.-]|torch_extensions|matplotlib)|^/(?:proc|sys|dev/null)`)
 	// copiesResult is what copies results out of a pod: object stores, experiment trackers, and copies to other folders or machines.
@@ -80,12 +86,15 @@ func writtenResult(line string) (file, rank string) {
 	at := resultFile.FindStringSubmatchIndex(line)
 	if at == nil {
 		at = relativeResult.FindStringSubmatchIndex(line)
+		if at != nil && (ownFile.MatchString(line) || !beforeRelative.MatchString(line[:at[2]])) {
+			return "", rank
+		}
 	}
 	if at == nil {
 		return "", rank
 	}
 	before, file, after := line[:at[2]], line[at[2]:at[3]], line[at[3]:]
-	if !reportsWrite.MatchString(before+" "+after) || reportsRead.MatchString(before) || notResult.MatchString(file) {
+	if !reportsWrite.MatchString(before+" "+after) || notWritten.MatchString(line) || reportsRead.MatchString(before) || notResult.MatchString(file) {
 		return "", rank
 	}
 	return file, rank
