@@ -120,3 +120,21 @@ mpi-agent: stack of rank 1: <module> (/scripts/train.py:17) | for item in queue.
 		}
 	}
 }
+
+// TestThreadFailedEarlier: the exception of a thread is no cause of ranks that wait for a program, which may take long.
+func TestThreadFailedEarlier(t *testing.T) {
+	t.Parallel()
+	const thread = "OSError: x\nException in thread heartbeat:\nTraceback (most recent call last):\n  File \"/code/train.py\", line 14, in heartbeat\n    ping()\nOSError: no route\nstep 1\nstep 2\n"
+	for source, want := range map[string]codes.Code{
+		"proc.wait()": codes.RanksIdle, "self.process.wait(60)": codes.RanksIdle, "out, _ = workers[0].communicate()": codes.RanksIdle, "p.join()": codes.RanksIdle,
+		"subprocess.Popen(words).wait()": codes.RanksIdle, "results = pool.map(f, xs)": codes.RanksIdle,
+		"done.get()": codes.RankGone, "writer.join()": codes.RankGone, "ready.wait()": codes.RankGone, "self.processed.wait()": codes.RankGone,
+	} {
+		found := stuck(thread + "mpi-agent: no progress: all 2 ranks are idle, since 10:00:00 UTC; sleeping: 0, 1\nmpi-agent: stack of ranks 0, 1: main (/code/t.py:16) < <module> (/code/t.py:80) | " + source).findings()
+		if len(found) == 0 || found[0].Code != want {
+			t.Errorf("%s: found %+v", source, found)
+			continue
+		}
+		sound(t, found[0])
+	}
+}

@@ -429,7 +429,7 @@ func slowerEntry(why string) codes.Entry {
 	case strings.Contains(why, " page faults "):
 		first = codes.MemoryFromDisk
 	}
-	if strings.Contains(why, "the launcher's pod") && !strings.Contains(why, "the launcher's pod, ") {
+	if strings.Contains(why, "the launcher's pod") && !strings.Contains(why, "the launcher's pod, ") && !strings.Contains(why, ", the launcher's pod") {
 		first = slices.Clone(first)
 		for i := range first {
 			first[i].Action = strings.ReplaceAll(first[i].Action, "{workerTemplate}", "{launcherTemplate}")
@@ -555,8 +555,14 @@ func addStragglers(text string, figures map[string]string) bool {
 // threadFailed reports whether a thread of the program has failed whose rank goes on: its exception is the first error of the log, or a rank waits at a line
 // that can wait for a thread.
 func threadFailed(text string, lines []string) bool {
+	if slices.ContainsFunc(placesIn(lines), func(at place) bool { return processAwaited.MatchString(at.source) }) {
+		return false
+	}
 	return loglines.ThreadFailed(lines) || failedThread(lines) != nil && len(waitForChildren(text, lines)) > 0
 }
+
+// processAwaited is a line of Python that waits for a program, which may take long.
+var processAwaited = regexp.MustCompile(`(?i)\b(?:\w*(?:proc|process|processes|popen|child|cmd)|p)(?:\[[^\]]*\])?\.(?:wait|poll|join|communicate)\(|\bpopen\(.*\)\.|\.communicate\(|\bsubprocess\.`)
 
 // failedThread returns the exception of a thread that the first error of a log is, or else of the first thread that failed; nil if none did.
 func failedThread(lines []string) (found *loglines.Aside) {

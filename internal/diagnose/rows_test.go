@@ -1092,6 +1092,7 @@ func TestTime(t *testing.T) {
 		"stragglers-throttled":       {codes.Straggler, hanging("mpi-agent: no progress: 4 of 8 ranks wait for ranks 0, 2 (slower: pi-worker-0, pi-worker-1 are throttled 40 % of the time), since 10:00:00 UTC; mostly waiting: 4, 5, 6, 7")},
 		"straggler-with-an-idle-gpu": {codes.Straggler, hanging("step 41", "mpi-agent: no progress: the GPU of rank 2 is idle while those of 3 other ranks are busy, since 10:00:00 UTC; busy: 0, 1, 3; blocked: 2")},
 		"straggler-of-the-launcher":  {codes.Straggler, hanging("mpi-agent: no progress: 3 of 4 ranks wait for rank 0 (slower: the ranks of the launcher's pod wait for a CPU 60 % of the time), since 10:00:00 UTC; busy: 0; polling: 1, 2, 3")},
+		"stragglers-of-two-pods":     {codes.Straggler, hanging("mpi-agent: no progress: 2 of 4 ranks wait for ranks 0, 2 (slower: pi-worker-1, the launcher's pod are throttled 40 % of the time), since 10:00:00 UTC; busy: 0, 2; polling: 1, 3")},
 		"stragglers":                 {codes.Straggler, hanging("mpi-agent: no progress: 58 of 64 ranks wait for ranks 1, 2, 3, 4 and 2 more, since 10:00:00 UTC; busy: 1, 2, 3, 4 and 2 more; polling: 0, 5, 6, 7 and 54 more")},
 		"rank-gone-by-an-unusual-exception": {codes.RankGone, hanging(`Traceback (most recent call last):`, `  File "/app/train.py", line 7, in connect`,
 			`socket.gaierror: [Errno -2] Name or service not known`, "mpi-agent: no progress: all 4 ranks wait, since 10:00:00 UTC; polling: 0, 1, 2, 3")},
