@@ -103,6 +103,23 @@ func TestNumbersThatNumPyWarnedOf(t *testing.T) {
 	}
 }
 
+// TestAssertionsOfLibraries: a condition that a library tests is none that the program tests, unless the library only tests for it.
+func TestAssertionsOfLibraries(t *testing.T) {
+	t.Parallel()
+	const own = "The condition of this assert, which the program tests itself"
+	for file, want := range map[string]bool{
+		"/usr/lib/python3/dist-packages/torch/cuda/__init__.py": false, "/usr/lib/python3/dist-packages/numpy/testing/_private/utils.py": true,
+		"/usr/lib/python3.12/unittest/case.py": true, "/code/checks.py": true,
+	} {
+		found := failed(1, "Traceback (most recent call last):\n  File \"/code/train.py\", line 7, in <module>\n    m = use(x)\n  File \""+file+"\", line 4, in use\n    assert 0 <= d\nAssertionError: Invalid device id").findings()
+		if len(found) == 0 || strings.HasPrefix(found[0].Remedies[0].Text, own) != want {
+			t.Errorf("%s: found %+v", file, found)
+			continue
+		}
+		sound(t, found[0])
+	}
+}
+
 // TestMisspelledOptions: an option that is close to one that the program lists is corrected in the command.
 func TestMisspelledOptions(t *testing.T) {
 	t.Parallel()
@@ -141,6 +158,11 @@ func TestChangedBuffers(t *testing.T) {
 		"read before it is received": {"got = np.empty(N)\nreq = comm.Irecv(got, source=0)\nassert (got == 7.0).all()\nreq.Wait()", "Wait for the request of Irecv (line 2) before line 3 uses its buffer got"},
 		"several are received":       {"a = comm.Irecv(got[0], source=0)\nb = comm.Irecv(got[1], source=1)\nMPI.Request.Waitall([a, b])\nprint(got)", ""},
 		"after the wait":             {begin + "req.Wait()\nblock[:] = 0.0", ""},
+		"a wait in the same line":    {"comm.Isend(block, dest=1).Wait()\nblock[0] = 1", ""},
+		"a wait after a semicolon":   {"req = comm.Irecv(block, source=0); req.Wait()\nprint(block)", ""},
+		"a function that may wait":   {"reqs = [comm.Irecv(block, source=0)]\nfinish(reqs)\nprint(block)", ""},
+		"one that gets a list":       {"reqs.append(comm.Irecv(block, source=0))\nfinish(reqs)\nprint(block)", ""},
+		"one that gets another":      {begin + "finish(others)\nblock[:] = 0.0\nreq.Wait()", "before line 5 changes its buffer block"},
 		"another array":              {begin + "blocks[:] = 0.0\nreq.Wait()", ""},
 		"another value of the name":  {begin + "block = np.zeros(N)\nreq.Wait()", ""},
 		"it is read":                 {begin + "total = block[:].sum()\nreq.Wait()", ""},

@@ -86,17 +86,22 @@ func (p *input) ownError(entry codes.Entry, figures map[string]string) codes.Ent
 	return entry
 }
 
-// kindOf returns the kind of an error; nil if it is of none, or only a condition that a program of MPI tests which ran as one process.
+// kindOf returns the kind of an error; nil if it is of none, or only a condition that a library tests, or that a program of MPI tests which ran as one process.
 func (p *input) kindOf(figures map[string]string) *codes.OwnError {
 	if figures["said"] != "" {
 		return codes.LauncherErrorOf(figures["errorText"])
 	}
 	// The text is cut for a summary.
 	kind := codes.OwnErrorIn(cmp.Or(figures["wholeError"], figures["errorText"]), figures["ownSource"])
-	if kind != nil && kind.Name == "check" && p.failedWithoutMPI() {
+	if kind != nil && kind.Name == "check" && (p.failedWithoutMPI() || isOfLibrary(figures["raisedIn"])) {
 		return nil
 	}
 	return kind
+}
+
+// isOfLibrary reports whether a file that raised an assertion is that of a library. In those for tests, the condition is that of the program.
+func isOfLibrary(file string) bool {
+	return agentapi.IsLibraryFile(file) && !strings.Contains(file, "/testing/") && !strings.Contains(file, "/unittest/")
 }
 
 // causeText returns the error from which remedies follow, as a part of a sentence: the program's, or the exception for which it was raised.
