@@ -14,6 +14,12 @@ const (
 	// what reads its result call themselves for each level of nesting.
 	maxScript   = 64 << 10
 	maxBrackets = 4000
+	// maxRead is how many bytes of a script and of those within it are parsed, since each is parsed by itself. Each counts as costOfParsing more.
+	maxRead       = 2 * maxScript
+	costOfParsing = 1 << 10
+	// maxReaders is how many programs after a launcher in its pipes are read, and maxLaunches how many calls are kept, of which the last is one: real
+	// scripts have fewer.
+	maxReaders, maxLaunches = 20, 200
 )
 
 var (
@@ -46,6 +52,8 @@ type shellScript struct {
 	awaits []uint
 	// readsStatus is set if it reads the exit codes of all programs in a pipe.
 	readsStatus bool
+	// left is how many bytes of the scripts in it may still be parsed.
+	left *int
 }
 
 // launch is a call of a launcher of MPI, or of a function that has one.
@@ -74,12 +82,18 @@ type readers struct {
 	next    *readers
 }
 
-// before returns the readers with others after them.
-func (r *readers) before(others *readers) *readers {
+// before returns the readers with others after them, and at most so many if there are others.
+func (r *readers) before(others *readers, most int) *readers {
+	if others == nil {
+		return r
+	}
 	if r == nil {
 		return others
 	}
-	return &readers{r.command, r.next.before(others)}
+	if most <= 1 {
+		return &readers{command: r.command}
+	}
+	return &readers{r.command, r.next.before(others, most-1)}
 }
 
 // inSubshell returns the surroundings for a command whose options do not stay.
@@ -89,35 +103,48 @@ func (s surroundings) inSubshell() surroundings {
 }
 
 // parseScript reads a script; nil if a shell would not, or if it is too long to be read.
-func parseScript(script Script) *shellScript {
+func parseScript(script Script) *shellScript { return parseWithin(script, new(maxRead)) }
+
+// parseWithin is parseScript for a script of which so many bytes are left to be parsed, with those within it.
+func parseWithin(script Script, left *int) *shellScript {
 	text := script.Text
-	if len(text) > maxScript || strings.Count(text, "(")+strings.Count(text, "{")+strings.Count(text, "`") > maxBrackets {
+	if len(text) > min(maxScript, *left) || strings.Count(text, "(")+strings.Count(text, "{")+strings.Count(text, "`") > maxBrackets {
 		return nil
 	}
+	*left -= len(text) + costOfParsing
 	file, err := syntax.NewParser().Parse(strings.NewReader(text), "")
 	if err != nil {
 		return nil
 	}
-	s := &shellScript{text: text, file: file}
-	syntax.Walk(file, func(node syntax.Node) bool {
-		if function, is := node.(*syntax.FuncDecl); is && s.startsRanks(function.Body) {
-			s.functions = append(s.functions, function.Name.Value)
-		}
-		return true
-	})
+	s := &shellScript{text: text, file: file, left: left}
+	s.functions = s.functionsWithRanks()
 	s.readIn(file, surroundings{failsInPipes: new(script.FailsInPipes)})
 	return s
 }
 
-// startsRanks reports whether a part of a script calls a launcher of MPI.
-func (s *shellScript) startsRanks(part syntax.Node) (starts bool) {
-	syntax.Walk(part, func(node syntax.Node) bool {
-		if call, is := node.(*syntax.CallExpr); is {
-			starts = starts || launcherIn(s.wordsOf(call)) >= 0
+// functionsWithRanks returns the functions of a script in which it calls a launcher of MPI.
+func (s *shellScript) functionsWithRanks() (names []string) {
+	var functions []*syntax.FuncDecl
+	var calls []uint
+	syntax.Walk(s.file, func(node syntax.Node) bool {
+		switch node := node.(type) {
+		case *syntax.FuncDecl:
+			functions = append(functions, node)
+		case *syntax.CallExpr:
+			// Most scripts have no function.
+			if len(functions) > 0 && launcherIn(s.wordsOf(node)) >= 0 {
+				calls = append(calls, node.Pos().Offset())
+			}
 		}
-		return !starts
+		return true
 	})
-	return starts
+	slices.Sort(calls)
+	for _, function := range functions {
+		if at, _ := slices.BinarySearch(calls, function.Pos().Offset()); at < len(calls) && calls[at] < function.End().Offset() {
+			names = append(names, function.Name.Value)
+		}
+	}
+	return names
 }
 
 // readIn reads all commands in a part of a script.
@@ -201,28 +228,33 @@ func (s *shellScript) readCall(call *syntax.CallExpr, in surroundings) {
 		s.awaits = append(s.awaits, call.Pos().Offset())
 	}
 	if at := launcherIn(words); at >= 0 {
-		s.launches = append(s.launches, launch{call.Args, words[at+1:], in})
+		s.add(launch{call.Args, words[at+1:], in})
 		return
 	}
 	if slices.Contains(s.functions, words[0]) {
-		s.launches = append(s.launches, launch{surroundings: in})
+		s.add(launch{surroundings: in})
 		return
 	}
 	script, is := scriptIn(words)
 	if !is {
 		return
 	}
-	inner := parseScript(script)
+	inner := parseWithin(script, s.left)
 	if inner == nil {
 		return
 	}
 	for _, one := range inner.launches {
-		one.readers = one.readers.before(in.readers)
+		one.readers = one.readers.before(in.readers, maxReaders)
 		one.isLost = !inner.readsStatus && one.isLost || in.isLost
 		// Whether the inner script waits for what it has in the background is its own matter.
 		one.endOfBackground = in.endOfBackground
-		s.launches = append(s.launches, one)
+		s.add(one)
 	}
+}
+
+// add adds a call of a launcher, in place of the last if there are many.
+func (s *shellScript) add(one launch) {
+	s.launches = append(s.launches[:min(len(s.launches), maxLaunches-1)], one)
 }
 
 // wordsOf returns the words of a command without quotation marks. A word that the shell has to complete is as it is written.
@@ -312,14 +344,12 @@ func setsPipefail(words []string) (on, is bool) {
 	return on, is
 }
 
-// launchesOf returns the calls of MPI's launchers by the words of a container's command, each as the words after the launcher; those of
-// a script only if it can be read.
-func launchesOf(words []string) (all [][]string) {
-	if script, is := ScriptOf(words); is {
-		if parsed := parseScript(script); parsed != nil {
-			for _, one := range parsed.launches {
-				all = append(all, one.words)
-			}
+// launchesOf returns the calls of MPI's launchers by the words of a container's command, each as the words after the launcher, or by
+// its script, if it has one and that can be read.
+func launchesOf(words []string, script *shellScript) (all [][]string) {
+	if script != nil {
+		for _, one := range script.launches {
+			all = append(all, one.words)
 		}
 		return all
 	}
@@ -355,10 +385,8 @@ func (s *shellScript) losesExitCode() bool {
 
 // breakingReader returns the program that closes a pipe to which a launcher writes before that has ended; "" if there is none.
 func (s *shellScript) breakingReader() string {
-	// Real scripts have shorter pipes.
-	const longest = 20
 	for _, one := range s.launches {
-		for reader, n := one.readers, 0; reader != nil && n < longest; reader, n = reader.next, n+1 {
+		for reader, n := one.readers, 0; reader != nil && n < maxReaders; reader, n = reader.next, n+1 {
 			call, is := reader.command.Cmd.(*syntax.CallExpr)
 			if !is || len(call.Args) == 0 {
 				continue

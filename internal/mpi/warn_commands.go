@@ -46,27 +46,20 @@ func (j Job) WarnLauncher(command, args []string, env []corev1.EnvVar, at *field
 	if setting, system := BatchLauncher(words, env); system != "" {
 		warnings = append(warnings, fmt.Sprintf("%s: %q starts MPI's processes by %s, a part of a batch system that pods do not have: remove it, since the operator sets how MPI reaches the workers", at, setting, system))
 	}
-	if word := CopiedWord(words); word != "" {
+	script, isScript := ScriptOf(words)
+	parsed := scriptOf(words)
+	if word := copiedIn(words, parsed); word != "" {
 		warnings = append(warnings, fmt.Sprintf("%s: %q begins with a typographic character, as documents and web pages have it, which is no part of an option or of a shell's language: write - or straight quotation marks", at, phrase.Cut(word, maxShownName)))
 	}
-	script, isScript := ScriptOf(words)
 	if isScript {
-		if builtin := FoldedScript(words); builtin != "" {
-			warnings = append(warnings, fmt.Sprintf("%s: MPI is never started, because its launcher is an argument of %s: if the script is a block in YAML, write it with | in place of >, which joins its lines", at, builtin))
-		}
-		if whole, cut := CutScript(words); cut {
-			warnings = append(warnings, fmt.Sprintf("%s: the shell runs only %q, because a script is one word after -c: write %q as one word, or remove %q and -c", at, script.Text, phrase.Cut(strings.Join(whole, " "), 80), words[0]))
-		}
-		if parsed := parseScript(script); parsed != nil {
-			warnings = append(warnings, warnScript(parsed, at)...)
-		}
+		warnings = append(warnings, warnScript(words, script, parsed, at)...)
 	} else {
 		warnings = append(warnings, warnWords(words, at)...)
 	}
 	if runsOnce.MatchString(path.Base(words[0])) && j.Workers.Count > 0 && !j.Workers.HasOwnCommand() {
 		warnings = append(warnings, fmt.Sprintf("%s: %s runs once, in the launcher, and nothing runs on the workers unless it calls MPI's launcher; start it by mpirun", at, path.Base(words[0])))
 	}
-	launches := launchesOf(words)
+	launches := launchesOf(words, parsed)
 	warnings = append(warnings, warnValues(launches, at)...)
 	if name := j.foreignHost(launches); name != "" {
 		warnings = append(warnings, fmt.Sprintf("%s: host %q is none of this job, whose hosts are %s; remove the flag, since MPI reads the job's hostfile by itself",
@@ -115,8 +108,24 @@ func warnWords(words []string, at *field.Path) (warnings []string) {
 	return warnings
 }
 
-// warnScript returns warnings about a script that starts ranks.
-func warnScript(script *shellScript, at *field.Path) (warnings []string) {
+// warnScript returns warnings about the script of a command, which is nil as far as it cannot be read.
+func warnScript(words []string, script Script, parsed *shellScript, at *field.Path) (warnings []string) {
+	if parsed != nil {
+		if builtin := parsed.foldedBuiltin(); builtin != "" {
+			warnings = append(warnings, fmt.Sprintf("%s: MPI is never started, because its launcher is an argument of %s: if the script is a block in YAML, write it with | in place of >, which joins its lines", at, builtin))
+		}
+	}
+	if whole, cut := CutScript(words); cut {
+		warnings = append(warnings, fmt.Sprintf("%s: the shell runs only %q, because a script is one word after -c: write %q as one word, or remove %q and -c", at, script.Text, phrase.Cut(strings.Join(whole, " "), 80), words[0]))
+	}
+	if parsed != nil {
+		warnings = append(warnings, warnLaunches(parsed, at)...)
+	}
+	return warnings
+}
+
+// warnLaunches returns warnings about how a script starts ranks.
+func warnLaunches(script *shellScript, at *field.Path) (warnings []string) {
 	if script.endsInBackground() {
 		warnings = append(warnings, fmt.Sprintf("%s: the last command of the script runs in the background, so that the script and with it the job end at once: remove the &, or end the script with wait", at))
 	} else if !script.isAwaited() {

@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 
@@ -205,6 +206,40 @@ func TestLongScripts(t *testing.T) {
 		}
 		if program := mpi.BreaksPipe(words); program != "" {
 			t.Errorf("%s: %s closes the pipe", name, program)
+		}
+	}
+}
+
+// TestCostOfCommands: no command costs much memory to be read, however its script is nested.
+func TestCostOfCommands(t *testing.T) {
+	const most = 20 << 20
+	pipes, functions := strings.Repeat("mpirun a|", 6400)+"cat", strings.Repeat("f(){ x;", 1990)+"mpirun a"+strings.Repeat(";}", 1990)
+	substitutions := "mpirun a"
+	for range 30 {
+		substitutions = "bash -c $(" + substitutions + ")"
+	}
+	quoted := strings.Repeat("mpirun a|", 2000) + "cat"
+	job := mpitest.Job(3)
+	for name, script := range map[string]string{
+		"pipes":                            pipes,
+		"pipes in a shell":                 "bash -c '" + pipes + "'|cat",
+		"pipes in two shells":              "bash -c \"bash -c '" + pipes + "'\"|cat",
+		"pipes in two shells, before more": strings.Repeat("a|", 1000) + "bash -c \"bash -c '" + pipes + "'|" + strings.Repeat("a|", 1000) + "cat\"" + strings.Repeat("|a", 1000),
+		"many shells with pipes":           strings.Repeat("bash -c 'mpirun a|cat|cat|cat'|", 2000) + "cat",
+		"three shells":                     "bash -c \"bash -c '" + "bash -c \\\"" + quoted + "\\\"'\"" + strings.Repeat("|cat", 9000),
+		"many shells":                      strings.Repeat("bash -c 'a';", 5400),
+		"shells in substitutions":          substitutions,
+		"functions in functions":           functions,
+		"calls of functions":               functions + strings.Repeat("\nf", 20000),
+		"launches":                         strings.Repeat("mpirun a;", 7200),
+		"words":                            "mpirun" + strings.Repeat(" a", 32000),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		job.WarnLauncher([]string{"bash", "-c", script}, nil, nil, field.NewPath("spec"))
+		runtime.ReadMemStats(&after)
+		if cost := after.TotalAlloc - before.TotalAlloc; cost > most {
+			t.Errorf("%s: it costs %d MiB", name, cost>>20)
 		}
 	}
 }

@@ -15,15 +15,16 @@ var takesWords = []string{"set", "export", "readonly", "cd", "ulimit", "umask"}
 // FoldedScript returns the builtin of a shell that takes a launcher of MPI as one of its words, by the words of a command that calls the shell
 // with -c: in "set -e mpirun train", which YAML makes of two lines under >, nothing is started. It is "" if there is none.
 func FoldedScript(words []string) (builtin string) {
-	script, is := ScriptOf(words)
-	if !is {
-		return ""
-	}
-	parsed := parseScript(script)
+	parsed := scriptOf(words)
 	if parsed == nil {
 		return ""
 	}
-	syntax.Walk(parsed.file, func(node syntax.Node) bool {
+	return parsed.foldedBuiltin()
+}
+
+// foldedBuiltin is FoldedScript for a script.
+func (s *shellScript) foldedBuiltin() (builtin string) {
+	syntax.Walk(s.file, func(node syntax.Node) bool {
 		words := builtinCall(node)
 		if builtin == "" && len(words) > 1 && slices.Contains(takesWords, words[0]) && slices.ContainsFunc(words[1:], isLauncher) && !setsArguments(words) {
 			builtin = words[0]
@@ -70,13 +71,18 @@ var (
 // CopiedWord returns the first argument in the words of a command, or in the commands of its script that start ranks, that begins with a
 // typographic dash or quotation mark, for which programs and shells do not know a meaning; "" if there is none.
 func CopiedWord(words []string) string {
-	if script, is := ScriptOf(words); is {
+	return copiedIn(words, scriptOf(words))
+}
+
+// copiedIn is CopiedWord for the words of a command and its script, if it has one that can be read.
+func copiedIn(words []string, script *shellScript) string {
+	if _, is := ScriptOf(words); is {
 		words = nil
-		if parsed := parseScript(script); parsed != nil {
-			for _, one := range parsed.launches {
-				for _, word := range one.args {
-					words = append(words, word.Lit())
-				}
+	}
+	if script != nil {
+		for _, one := range script.launches {
+			for _, word := range one.args {
+				words = append(words, word.Lit())
 			}
 		}
 	}
