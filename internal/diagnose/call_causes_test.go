@@ -49,8 +49,9 @@ func TestCallsOfPrograms(t *testing.T) {
 	none := func(*scene) {}
 	withEnv := func(name, value string) func(*scene) {
 		return func(s *scene) {
-			main := &s.job.Workers.Template.Spec.Containers[0]
-			main.Env = append(main.Env, corev1.EnvVar{Name: name, Value: value})
+			for _, template := range []*corev1.PodTemplateSpec{&s.job.Launcher.Template, &s.job.Workers.Template} {
+				template.Spec.Containers[0].Env = append(template.Spec.Containers[0].Env, corev1.EnvVar{Name: name, Value: value})
+			}
 		}
 	}
 	withSidecar := func(s *scene) {
@@ -94,6 +95,13 @@ func TestCallsOfPrograms(t *testing.T) {
 		"localhost by Redis":               {raised(`client.ping()`, "redis.exceptions.ConnectionError: Error 99 connecting to localhost:6379. Cannot assign requested address."), none, "Nothing listens at localhost:6379", "", "only listen"},
 		"no local address of another host": {raised(`s.connect(("redis", 6379))`, "OSError: [Errno 99] Cannot assign requested address"), withEnv("TRACKER", "localhost:5000"), "Check redis:6379", "", "Nothing listens"},
 		"a comment":                        {raised(`s.connect(address)  # was ("localhost", 6379)`, refused), none, "Check that a program listens at this address", "", "Nothing listens"},
+		"hosts without a proxy":            {raised("client = connect(args.redis)", refused), withEnv("NO_PROXY", "localhost,127.0.0.1,.svc"), "Check that a program listens at this address", "", "Nothing listens"},
+		"a proxy's exceptions":             {raised("client = connect(args.redis)", refused), withEnv("no_proxy", "localhost:8080"), "Check that a program listens at this address", "", "Nothing listens"},
+		"a list of hosts":                  {raised("client = connect(args.redis)", refused), withEnv("PEERS", "localhost,127.0.0.1,db"), "Check that a program listens at this address", "", "Nothing listens"},
+		"a network that MPI leaves out":    {raised("client = connect(args.redis)", refused), command("mpirun", "--mca", "btl_tcp_if_exclude", "127.0.0.1/8", "train"), "Check that a program listens at this address", "", "Nothing listens"},
+		"a host of ranks":                  {raised("client = connect(args.redis)", refused), command("mpirun", "--host", "localhost:16", "train"), "Check that a program listens at this address", "", "Nothing listens"},
+		"all addresses":                    {raised("client = connect(args.redis)", refused), command("mpirun", "train", "--address", "0.0.0.0:8000"), "Check that a program listens at this address", "", "Nothing listens"},
+		"a port as an argument":            {raised(`connect("localhost", port=6379)`, refused), none, "Nothing listens at localhost:6379", "", ""},
 
 		"a % in a file":     {raised(`date = settings["logging"]["date_format"]`, "configparser.InterpolationSyntaxError: '%' must be followed by '%' or '(', found: '%Y-%m-%d %H:%M'"), none, "Write %% for each percent sign", "", "blank"},
 		"a name and a text": {"ValueError: cannot mix 'a' and 'b'", none, "This is an error of the program itself", "", "blank"},

@@ -18,14 +18,15 @@ import (
 // localHost is a name or address of the pod itself, and localAddress one with its port, as a program, a variable or a command has it.
 var (
 	localHost    = regexp.MustCompile(`^(?:localhost|127(?:\.\d{1,3}){3}|\[?::1\]?|0\.0\.0\.0)(?::(\d{1,5}))?$`)
-	localAddress = regexp.MustCompile(`(?:^|[\s"'/@=(\[])(localhost|127(?:\.\d{1,3}){3}|\[::1\]|::1|0\.0\.0\.0)["']?(?:\s*(?::|,\s*(?:port\s*=\s*)?|\s--?p(?:ort)?[ =])["']?(\d{2,5})\b)?`)
+	localAddress = regexp.MustCompile(`(?:^|[\s"'/@=(\[])(localhost|127(?:\.\d{1,3}){3}|\[::1\]|::1|0\.0\.0\.0)(?:(?:["']?\s*:|["']\s*,|["']?\s*,\s*port\s*=|["']?\s+--?p(?:ort)?[ =])\s*["']?(\d{2,5})\b)?`)
 	// ofEnvironment is a variable of the environment in a line of a program, and bareName a variable of its own as an argument.
 	ofEnvironment = regexp.MustCompile(`\b(?:environ(?:\.get\(|\[)|getenv\()\s*["'](\w+)["']`)
 	bareName      = regexp.MustCompile(`[(,=]\s*([A-Za-z_]\w*)\s*[,)]`)
 	// unassigned is the error of a connection to an address of a family that the pod does not have.
 	unassigned = regexp.MustCompile(`Cannot assign requested address|EADDRNOTAVAIL`)
-	// listens is an option or a variable with an address at which the program itself listens, by its name.
-	listens = regexp.MustCompile(`(?i)[\w-]*(?:listen|bind|metric|serve|export)[\w-]*[\s=]+\S+`)
+	// notTarget is an option or a variable whose addresses a program does not connect to, by its name: it listens there itself, or these are the hosts of
+	// ranks, networks, or hosts without a proxy.
+	notTarget = regexp.MustCompile(`(?i)[\w-]*(?:listen|bind|metric|serve|export|no_proxy|_if_(?:in|ex)clude)[\w-]*[\s=]+\S+|(?:^|\s)-(?:-?hosts?|H)[\s=]+\S+`)
 	// ownServer is a server that a command starts itself.
 	ownServer = regexp.MustCompile(`\b(?:redis-server|postgres|pg_ctl|mysqld|mongod|mlflow (?:server|ui)|http\.server|uvicorn|gunicorn|etcd|minio server|dask[ -]scheduler|ray start)\b`)
 )
@@ -94,13 +95,25 @@ func (p *input) localTarget(figures map[string]string) string {
 			return found[0]
 		}
 	}
-	var all []string
+	return p.onlyTarget(figures)
+}
+
+// onlyTarget returns the only local address with a port in the variables and the command of a job to which a program may connect; "" if there is none.
+func (p *input) onlyTarget(figures map[string]string) string {
+	settings := []string{p.LauncherCommand()}
 	for _, main := range first(p.Template(p.programRole(figures)).Containers) {
 		for _, variable := range main.Env {
-			all = append(all, localAddressesIn(listens.ReplaceAllString(variable.Name+"="+variable.Value, ""))...)
+			settings = append(settings, variable.Name+"="+variable.Value)
 		}
 	}
-	all = append(all, localAddressesIn(listens.ReplaceAllString(p.LauncherCommand(), ""))...)
+	var all []string
+	for _, setting := range settings {
+		all = append(all, localAddressesIn(notTarget.ReplaceAllString(setting, ""))...)
+	}
+	all = slices.DeleteFunc(all, func(address string) bool {
+		found := localHost.FindStringSubmatch(address)
+		return found == nil || found[1] == "" || strings.HasPrefix(address, "0.0.0.0")
+	})
 	slices.Sort(all)
 	if all = slices.Compact(all); len(all) == 1 {
 		return all[0]
