@@ -153,7 +153,7 @@ comm.Barrier()`)), want: own("MPI_ERR_TRUNCATE", 1).advises("Make the buffer of 
 		{name: "server that refuses connections", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')")), want: own("Connection refused", 1).advises("Check that a program listens")},
 		{name: "disk full", ranks: 4, provoke: made(script("open('/data/model.pt', 'wb').write(bytes(1 << 24))"), mounts(kubeflow.MPIReplicaTypeWorker, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
 			Medium: corev1.StorageMediumMemory, SizeLimit: resource.NewQuantity(1<<22, resource.BinarySI),
-		}})), want: own("No space left on device", 1).advises("increase its sizeLimit")},
+		}})), want: own("No space left on device", 1).advises("is full: /data/model.pt is on it, an emptyDir in memory of 4Mi")},
 		{name: "arguments that the program does not know", ranks: 4, provoke: made(mpirun("python3", "-c", "import argparse; argparse.ArgumentParser(prog='train.py').parse_args()", "--epochz", "3")), want: all("train.py: error: unrecognized arguments: --epochz 3", 2).advises("Correct the arguments")},
 		{name: "MPI_Abort", ranks: 4, provoke: made(script("MPI.COMM_WORLD.Abort(5)")), want: own("code 5", 5)},
 		{name: "arithmetic error", ranks: 4, provoke: made(script("import os, signal; os.kill(os.getpid(), signal.SIGFPE)")), want: own("SIGFPE", 136).advises("Correct the calculation")},
