@@ -150,7 +150,7 @@ if comm.Get_rank() == 2:
     comm.Recv(bytearray(8), source=1)
 comm.Barrier()`)), want: own("MPI_ERR_TRUNCATE", 1).advises("Make the buffer of the receive at least as long as the message")},
 		{name: "variable not set", ranks: 4, provoke: made(script("import os; os.environ['DATA']")), want: own("KeyError: 'DATA'", 1).advises("Set DATA: no pod template sets DATA")},
-		{name: "server that refuses connections", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')")), want: own("Connection refused", 1).advises("Check that a program listens")},
+		{name: "server that refuses connections", ranks: 4, provoke: made(script("import urllib.request; urllib.request.urlopen('http://127.0.0.1:9')")), want: own("Connection refused", 1).advises("Nothing listens at 127.0.0.1:9 in this pod")},
 		{name: "disk full", ranks: 4, provoke: made(script("open('/data/model.pt', 'wb').write(bytes(1 << 24))"), mounts(kubeflow.MPIReplicaTypeWorker, corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
 			Medium: corev1.StorageMediumMemory, SizeLimit: resource.NewQuantity(1<<22, resource.BinarySI),
 		}})), want: own("No space left on device", 1).advises("is full: /data/model.pt is on it, an emptyDir in memory of 4Mi")},
