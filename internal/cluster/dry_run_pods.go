@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -119,45 +118,11 @@ func (c *Cluster) complete(ctx context.Context, job mpi.Job, name string, templa
 // defaultPriorityAge is how long the cluster's default priority class is remembered.
 const defaultPriorityAge = time.Minute
 
-// priorityState is the cluster's default priority class when it was read last.
-type priorityState struct {
-	lookups singleflight.Group
-	mu      sync.Mutex
-	class   schedulingv1.PriorityClass
-	at      time.Time
-}
-
-// known returns the class that was read last; false if it must be read again.
-func (s *priorityState) known(now time.Time) (schedulingv1.PriorityClass, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.class, !s.at.IsZero() && now.Sub(s.at) <= defaultPriorityAge
-}
-
 // defaultPriority returns the cluster's default priority class, at most defaultPriorityAge old.
 func (c *Cluster) defaultPriority(ctx context.Context) (schedulingv1.PriorityClass, error) {
-	if class, known := c.priority.known(c.clock.Now()); known {
-		return class, nil
-	}
-	found := c.priority.lookups.DoChan("", func() (any, error) {
-		// Others wait for the answer, too: it does not end with this request.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), preflightTimeout)
-		defer cancel()
-		class, err := c.priorityClass(ctx, "")
-		if err == nil {
-			c.priority.mu.Lock()
-			c.priority.class, c.priority.at = class, c.clock.Now()
-			c.priority.mu.Unlock()
-		}
-		return class, err
+	return c.priority.get(ctx, c.clock, preflightTimeout, defaultPriorityAge, 0, func(ctx context.Context) (schedulingv1.PriorityClass, error) {
+		return c.priorityClass(ctx, "")
 	})
-	select {
-	case <-ctx.Done():
-		return schedulingv1.PriorityClass{}, ctx.Err()
-	case answer := <-found:
-		class, _ := answer.Val.(schedulingv1.PriorityClass)
-		return class, answer.Err
-	}
 }
 
 // priorityClass returns a PriorityClass by name, the cluster's default one for "", and an empty one if it does not exist.

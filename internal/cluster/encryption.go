@@ -3,10 +3,8 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"opendatahub.io/mpijob/internal/encryption"
@@ -21,21 +19,6 @@ const (
 	encryptionRetry    = 5 * time.Second
 	encryptionTimeout  = 10 * time.Second
 )
-
-// encryptionState is what encrypts the traffic between pods, as it was last looked up.
-type encryptionState struct {
-	mu    sync.Mutex
-	last  encryptionResult
-	until time.Time
-	// lookups has callers that come at the same time wait for the same answer.
-	lookups singleflight.Group
-}
-
-// encryptionResult is what a look has found.
-type encryptionResult struct {
-	by  []string
-	err error
-}
 
 // CheckEncryption returns why a job may not run: its namespace or the operator requires that the traffic between its pods is encrypted,
 // and nothing does so, or the pods communicate past what does. It returns nil for a job without traffic between pods.
@@ -81,40 +64,7 @@ func (c *Cluster) CheckEncryptionChange(ctx context.Context, before, after mpi.J
 
 // EncryptedBy returns what encrypts the traffic between pods, at most EncryptionInterval old; empty for nothing that is known.
 func (c *Cluster) EncryptedBy(ctx context.Context) ([]string, error) {
-	if last, known := c.encryption.known(c.clock.Now()); known {
-		return last.by, last.err
-	}
-	found := c.encryption.lookups.DoChan("", func() (any, error) {
-		// Others wait for the answer, too: it does not end with this request.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), encryptionTimeout)
-		defer cancel()
-		by, err := encryption.Find(ctx, c.live)
-		result := encryptionResult{by, err}
-		c.encryption.keep(c.clock.Now(), result)
-		return result, nil
+	return c.encryption.get(ctx, c.clock, encryptionTimeout, EncryptionInterval, encryptionRetry, func(ctx context.Context) ([]string, error) {
+		return encryption.Find(ctx, c.live)
 	})
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case answer := <-found:
-		result, _ := answer.Val.(encryptionResult)
-		return result.by, result.err
-	}
-}
-
-// known returns what was found last; false if it must be looked up again.
-func (s *encryptionState) known(now time.Time) (encryptionResult, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last, now.Before(s.until)
-}
-
-// keep keeps what was found.
-func (s *encryptionState) keep(now time.Time, found encryptionResult) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.last, s.until = found, now.Add(EncryptionInterval)
-	if found.err != nil {
-		s.until = now.Add(encryptionRetry)
-	}
 }

@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -29,8 +30,8 @@ type Cluster struct {
 	clock  clock.PassiveClock
 	// clusterQuotas are OpenShift's quotas.
 	clusterQuotas *clusterQuotas
-	encryption    encryptionState
-	priority      priorityState
+	encryption    lookup[[]string]
+	priority      lookup[schedulingv1.PriorityClass]
 }
 
 // New returns a Cluster. The cached client must see its own writes (that of a manager with CacheOptions and
