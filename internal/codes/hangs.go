@@ -354,14 +354,20 @@ var (
 	}
 )
 
+// endAtNaN is the remedy for a loop that NaN keeps from ending.
+var endAtNaN = v1alpha1.Remedy{
+	Text:   "End the program when a figure is no number: comparisons with NaN are false, so that a loop that waits for a small figure never ends.",
+	Action: "numpy.isfinite(...)",
+}
+
 // InvalidOperation are the first remedies of TrainingDiverged if NumPy has warned of the operation. They use where.
 var InvalidOperation = []v1alpha1.Remedy{
 	{Text: "Look at {where}, where NumPy has warned of a division by zero, an invalid value or an overflow: one such value makes sums over all ranks NaN. Leave such elements out."},
-	{Text: "End the program when a figure is no number: comparisons with NaN are false, so that a loop that waits for a small figure never ends.", Action: "numpy.isfinite(...)"},
+	endAtNaN,
 }
 
 // NotFiniteFigure are the first remedies of TrainingDiverged for a figure that is no loss.
 var NotFiniteFigure = []v1alpha1.Remedy{
 	{Text: "Look for the first operation whose result is no number, such as a division by zero or the root of a negative number. NumPy can end the program there.", Action: "numpy.seterr(all='raise')"},
-	{Text: "End the program when a figure is no number: comparisons with NaN are false, so that a loop that waits for a small figure never ends.", Action: "numpy.isfinite(...)"},
+	endAtNaN,
 }

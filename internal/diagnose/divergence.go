@@ -1,8 +1,6 @@
 package diagnose
 
 import (
-	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -58,16 +56,11 @@ func trainingDiverged(p *input) []Finding {
 	return []Finding{f}
 }
 
-// invalidOperation is the warning of NumPy about an operation whose result is not a number, or infinite.
-var invalidOperation = regexp.MustCompile(`(\S+\.py|<(?:string|stdin)>):(\d+): RuntimeWarning: (?:invalid value|divide by zero|overflow) encountered in \S+`)
-
 // numericWarning returns a line of a log with such a warning, and the place of the operation; "" if there is none.
 func (p *input) numericWarning() (line, where string) {
 	for _, pod := range p.Pods {
-		for _, text := range pod.Log.Lines {
-			if found := invalidOperation.FindStringSubmatch(text); found != nil {
-				return "Log of " + pod.Name + ": " + loglines.OneLine(text), path.Base(found[1]) + ", line " + found[2]
-			}
+		if warning, place := loglines.FirstInvalidOperation(pod.Log.Lines); warning != nil {
+			return facts.LogLine(pod, warning.Line), place
 		}
 	}
 	return "", ""
