@@ -305,7 +305,7 @@ func TestErrorsOfInitContainers(t *testing.T) {
 	}
 }
 
-// TestLocksOfRanks: a rank that waits for a lock of its own threads is told from one that waits in MPI, and what may hold it.
+// TestLocksOfRanks: a rank that waits for a lock of its own threads is distinguished from one that waits in MPI, and what may hold the lock is named.
 func TestLocksOfRanks(t *testing.T) {
 	t.Parallel()
 	const stall = "mpi-agent: no progress: all 2 ranks wait, since 10:00:00 UTC; blocked: 0, 1\nmpi-agent: stack of ranks 0, 1: "

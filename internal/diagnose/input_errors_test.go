@@ -146,7 +146,7 @@ func TestMisspelledOptions(t *testing.T) {
 	}
 }
 
-// TestChangedBuffers: a program in the command that changes the buffer of a call before it waits for it is told so at the assertion that fails.
+// TestChangedBuffers: if a program in the command changes the buffer of a call before it waits for that, the assertion that fails is explained by it.
 func TestChangedBuffers(t *testing.T) {
 	t.Parallel()
 	const begin = "import numpy as np\nblock = np.full(N, 7.0)\nreq = comm.Isend(block, dest=1)\n"

@@ -227,7 +227,7 @@ func TestFitsByPreemption(t *testing.T) {
 	}
 }
 
-// TestDisplaces: pods stand in the way of others if they have what lacks on their node.
+// TestDisplaces: pods may be displaced if their node has too little left of something that they have.
 func TestDisplaces(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

@@ -213,7 +213,7 @@ func endsAt(workload *Workload) (time.Time, time.Duration) {
 	return admittedAt(workload).Add(limit - past), limit
 }
 
-// putOut adds that a job had been let in before. A Workload that a user deactivated had not necessarily been.
+// putOut adds that a job had been admitted before. A Workload that a user deactivated had not necessarily been.
 func putOut(state *jobstate.QueueState, workload *Workload) {
 	if out := apimeta.FindStatusCondition(workload.Status.Conditions, evicted); out != nil && out.Status == metav1.ConditionTrue && out.Reason != ReasonDeactivated {
 		state.Evicted, state.EvictedAt = out.Message, out.LastTransitionTime.Time

@@ -489,6 +489,6 @@ func TestPassesWithRounds(t *testing.T) {
 	}
 	told := promisedTest{path: root + "/test/e2e/a_test.go"}.lastPassed(map[string]passed{"plain": {Time: at(2), Version: "abc", Rounds: 2}, "queued": {Time: at(3), Version: "abc"}})
 	if want := "2026-11-30 (abc, 2 rounds), in a queue 2026-11-30 (abc)"; told != want {
-		t.Errorf("it is told as %q, want %q", told, want)
+		t.Errorf("the text is %q, want %q", told, want)
 	}
 }
