@@ -16,12 +16,12 @@ var placingVariables = []string{"OMPI_MCA_rmaps", "PRTE_MCA_rmaps", "I_MPI_PERHO
 // HostsWithRanks returns how many ranks the command of the launcher starts, and how many of the job's hosts their slots fill, from the first on. It
 // returns false if the command has not one call of MPI's launchers with a number of ranks, or may place the ranks in another way.
 func (j Job) HostsWithRanks(command string, env []corev1.EnvVar) (ranks, hosts int, known bool) {
-	calls, programs := OptionsOfLaunchers(command), ProgramsOfLaunchers(command)
+	calls := callsOfLaunchers(command)
 	setsPlacement := slices.ContainsFunc(placingVariables, func(name string) bool { return strings.Contains(command, name) })
-	if len(calls) != 1 || len(programs[0]) == 0 || j.SlotsPerWorker < 1 || slices.Contains(programs[0], ":") || setsPlacement || slices.ContainsFunc(env, placesRanks) {
+	if len(calls) != 1 || len(calls[0].program) == 0 || j.SlotsPerWorker < 1 || slices.Contains(calls[0].program, ":") || setsPlacement || slices.ContainsFunc(env, placesRanks) {
 		return 0, 0, false
 	}
-	words := strings.Fields(calls[0])
+	words := calls[0].options
 	for i, word := range words {
 		name := strings.TrimLeft(word, "-")
 		if name == word {
